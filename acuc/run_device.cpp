@@ -1,0 +1,118 @@
+#include "acuc/run_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace acu {
+
+using namespace ir;
+
+namespace {
+
+/// The buffers of one run, by tensor.
+using Buffers = std::map<std::string, std::unique_ptr<runtime::Buffer>>;
+
+Status allocate(runtime::Device& device, const Program& p, const RunInputs& in, Buffers& buffers) {
+    for (const Decl& d : p.decls) {
+        if (d.scope != Scope::In && d.scope != Scope::Out && d.scope != Scope::Temp) continue;
+        size_t bytes = info(d.type).bytes;
+        for (const int64_t s : sizes_of(d, in.arguments.dims)) bytes *= static_cast<size_t>(s);
+        auto b = device.allocate(bytes);
+        if (!b) return b.why();
+        if (d.scope == Scope::In)
+            if (const Status up = (*b)->upload(in.arrays.at(d.name).bytes); !up) return up;
+        buffers[d.name] = std::move(*b);
+    }
+    return ok();
+}
+
+template <class T>
+runtime::KernelArgument bytes_of(T v) {
+    runtime::KernelArgument a;
+    a.bytes.resize(sizeof v);
+    std::memcpy(a.bytes.data(), &v, sizeof v);
+    return a;
+}
+
+runtime::KernelArgument scalar_argument(DType t, double x) {
+    switch (widened(t)) {
+        case DType::F64: return bytes_of(x);
+        case DType::F32: return bytes_of(static_cast<float>(x));
+        case DType::I64: return bytes_of(static_cast<int64_t>(x));
+        case DType::Bool: return bytes_of(x != 0);
+        default: return bytes_of(static_cast<int32_t>(x));
+    }
+}
+
+int64_t contiguous_stride(const Decl& d, size_t axis, const Env& dims) {
+    int64_t s = 1;
+    const auto sizes = sizes_of(d, dims);
+    for (size_t i = axis + 1; i < sizes.size(); ++i) s *= sizes[i];
+    return s;
+}
+
+std::vector<runtime::Launch> launches_of(const Program& p, const codegen::Emitted& e, const RunInputs& in, const Buffers& buffers) {
+    std::vector<runtime::Launch> out;
+    for (const codegen::Kernel& k : e.kernels) {
+        const int64_t cells = evaluate(k.cells, in.arguments.dims);
+        if (cells <= 0) continue;
+        const int64_t blocks = std::min<int64_t>((cells + codegen::block_threads - 1) / codegen::block_threads, codegen::most_blocks);
+        runtime::Launch l{k.name, static_cast<uint32_t>(blocks), codegen::block_threads, {}};
+        for (const codegen::KernelArgument& a : k.arguments) {
+            const Decl* d = p.find(a.name);
+            switch (a.kind) {
+                case codegen::KernelArgument::Buffer: l.arguments.push_back(bytes_of(buffers.at(a.name)->address())); break;
+                case codegen::KernelArgument::Dim: l.arguments.push_back(bytes_of(in.arguments.dims.at(a.name))); break;
+                case codegen::KernelArgument::Scalar: l.arguments.push_back(scalar_argument(d->type, in.arguments.scalars.at(a.name))); break;
+                case codegen::KernelArgument::Stride: l.arguments.push_back(bytes_of(contiguous_stride(*d, a.axis, in.arguments.dims))); break;
+            }
+        }
+        out.push_back(std::move(l));
+    }
+    return out;
+}
+
+/// Guard zones whole, inputs as they were.
+Status check_memory(const Program& p, const RunInputs& in, const Buffers& buffers) {
+    for (const auto& [name, b] : buffers) {
+        if (const Status g = b->check_guards(name); !g) return g;
+        if (p.find(name)->scope != Scope::In) continue;
+        std::vector<std::byte> now(b->bytes());
+        if (const Status d = b->download(now); !d) return d;
+        if (now != in.arrays.at(name).bytes) return Diagnostic{"run.input-changed", {}, fmt::format("the kernel changed its input `{}`", name), {}, {}, Exit::Wrong};
+    }
+    return ok();
+}
+
+}  // namespace
+
+Result<DeviceRun> run_on_device(const Subject& s, const RunInputs& in, runtime::DeviceId id, const runtime::ToolkitOptions& toolkits) {
+    auto device = runtime::open_device(id, toolkits);
+    if (!device) return device.why();
+    const std::string arch = (*device)->architecture();
+    const Target* target = target_named(arch);
+    if (!target) target = target_named(id.kind == runtime::DeviceId::Kind::Hip ? "gfx90a" : "sm_80");
+    const Program p = planned(s.op.program);
+    const auto e = compile_subject(s, *target);
+    if (!e) return e.why();
+    auto module = (*device)->load(e->device, p.name + (id.kind == runtime::DeviceId::Kind::Hip ? ".hip" : ".cu"));
+    if (!module) return module.why();
+    Buffers buffers;
+    if (const Status a = allocate(**device, p, in, buffers); !a) return a.why();
+    DeviceRun out{(*device)->name(), (*device)->toolchain(), 0, {}};
+    const auto seconds = (*device)->time(launches_of(p, *e, in, buffers), **module, 1);
+    if (!seconds) return seconds.why();
+    out.seconds = *seconds;
+    if (const Status m = check_memory(p, in, buffers); !m) return m.why();
+    for (const Decl& d : p.decls) {
+        if (d.scope != Scope::Out) continue;
+        Array a = Array::zeros(d.type, sizes_of(d, in.arguments.dims));
+        if (const Status got = buffers.at(d.name)->download(a.bytes); !got) return got.why();
+        out.outputs[d.name] = std::move(a);
+    }
+    return out;
+}
+
+}  // namespace acu

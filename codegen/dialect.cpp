@@ -1,0 +1,11 @@
+#include "codegen/dialect.h"
+
+namespace acu::codegen {
+
+const Dialect& dialect_of(Platform platform) {
+    static const Dialect cuda{".cu", "<cuda_runtime.h>", "cudaStream_t", "cudaError_t", "cudaMallocAsync", "cudaFreeAsync", "cudaGetLastError", "cudaGetErrorString"};
+    static const Dialect hip{".hip", "<hip/hip_runtime.h>", "hipStream_t", "hipError_t", "hipMallocAsync", "hipFreeAsync", "hipGetLastError", "hipGetErrorString"};
+    return platform == Platform::Hip ? hip : cuda;
+}
+
+}  // namespace acu::codegen

@@ -1,0 +1,67 @@
+#include "codegen/emit.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "codegen/kernel.h"
+#include "codegen/launcher.h"
+
+namespace acu::codegen {
+
+using namespace ir;
+
+static std::string commented(const std::string& text) {
+    std::string out;
+    size_t from = 0;
+    while (from < text.size()) {
+        const size_t end = std::min(text.find('\n', from), text.size());
+        out += "//   " + text.substr(from, end - from) + "\n";
+        from = end + 1;
+    }
+    return out;
+}
+
+static std::string banner(const Target& target, const Origin& origin) {
+    return fmt::format("// {}\n// for {} ({}); emitted by AlphaCu {}\n// plan: fallback, one thread a cell, any legal shape\n// definition:\n{}\n", origin.spec, target.name, target.chip, ACU_VERSION,
+                       commented(print(origin.tensor)));
+}
+
+/// 64-bit FNV-1a, in hexadecimal.
+static std::string hash_of(const std::string& text) {
+    uint64_t h = 1469598103934665603u;
+    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    return fmt::format("{:016x}", h);
+}
+
+static std::string plan_of(const Program& p, const Target& target, const Origin& origin) {
+    nlohmann::ordered_json j;
+    j["schema"] = 1;
+    j["compiler"] = ACU_VERSION;
+    j["operator"] = p.name;
+    j["definition"] = hash_of(print(origin.tensor));
+    j["target"] = target.name;
+    j["dims"] = nlohmann::ordered_json::object();
+    for (const Dim& d : p.dims)
+        if (d.value) j["dims"][d.name] = *d.value;
+    j["plan"] = "fallback";
+    j["decisions"] = nlohmann::ordered_json::array();
+    return j.dump(2) + "\n";
+}
+
+Result<Emitted> emit(const Program& p, const Target& target, const Origin& origin) {
+    const auto contract = contract_of(p);
+    if (!contract) return contract.why();
+    const Dialect& dialect = dialect_of(target.platform);
+    Emitted e;
+    e.kernels = kernels_of(p);
+    e.device = banner(target, origin) + std::string(device_headers().at("device"));
+    for (const Kernel& k : e.kernels) e.device += "\n" + k.text;
+    e.header = launcher_header(p, origin);
+    e.source = fmt::format("{}\n#if !defined(__CUDACC_RTC__) && !defined(__HIPCC_RTC__)\n#include {}\n\n#include \"{}.h\"\n\n{}#endif\n", e.device, dialect.include, p.name,
+                           launcher_source(p, *contract, e.kernels, dialect));
+    e.plan = plan_of(p, target, origin);
+    return e;
+}
+
+}  // namespace acu::codegen

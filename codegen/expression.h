@@ -1,0 +1,62 @@
+#pragma once
+#include "ir/analysis/facts.h"
+#include "ir/program.h"
+
+namespace acu::codegen {
+
+/// C identifiers for IR names: dots become underscores, clashes and keywords get a suffix. The same name always gives the same identifier.
+class Identifiers {
+  public:
+    std::string of(const std::string& name);
+    std::string fresh(const std::string& stem);
+
+  private:
+    std::map<std::string, std::string> given_;
+    std::set<std::string> taken_;
+};
+
+/// "float", "i64", "f16", …: of an element, and of a value in an expression.
+std::string_view element_type(ir::DType t);
+std::string_view value_type(ir::DType t);
+
+/// Writes expressions of one kernel.
+class ExpressionWriter {
+  public:
+    ExpressionWriter(const std::map<std::string, const ir::Decl*>& buffers, Identifiers& names, ir::analysis::Facts& facts) : buffers_(buffers), names_(names), facts_(facts) {}
+
+    std::string index(const ir::Index& e) { return index(e, 0, false); }
+    std::string value(const ir::Value& v);
+    /// The element of a buffer, as an lvalue.
+    std::string element(const std::string& tensor, const std::vector<ir::Index>& subscripts);
+    /// `v`, of type `from`, as it is stored in an element of `type`.
+    std::string stored(const std::string& v, ir::DType from, ir::DType type) const;
+    /// The condition that the subscripts lie inside, as far as it is not proven; empty: they do.
+    std::string inside(const std::string& tensor, const std::vector<ir::Index>& subscripts);
+    /// `const T t = …;` for each value that is used more than once outside of conditions; later calls of `value` use the names.
+    std::vector<std::string> shared(const std::vector<ir::Value>& values);
+    void forget_shared() { shared_.clear(); }
+    const ir::Decl& decl(const std::string& tensor) const { return *buffers_.at(tensor); }
+
+  private:
+    std::string index(const ir::Index& e, int outer, bool right);
+    std::string index_division(const ir::Index& e, int outer, bool right);
+    std::string offset(const ir::Decl& d, const std::vector<ir::Index>& subscripts);
+    std::string text_of(const ir::Value& v);
+    std::string operand(const ir::Value& v);
+    std::string literal(const ir::ValueNode& v) const;
+    std::string load(const ir::ValueNode& v);
+    std::string call(const ir::ValueNode& v);
+    std::string cast(const ir::ValueNode& v);
+    std::string comparison(const ir::ValueNode& v);
+    std::string float_infix(const ir::ValueNode& v);
+    std::string int_infix(const ir::ValueNode& v);
+    std::string summand(const ir::Value& v);
+    void count_uses(const ir::Value& v, bool conditional, std::map<const ir::ValueNode*, int>& uses, std::vector<ir::Value>& order) const;
+
+    const std::map<std::string, const ir::Decl*>& buffers_;
+    Identifiers& names_;
+    ir::analysis::Facts& facts_;
+    std::map<const ir::ValueNode*, std::string> shared_;
+};
+
+}  // namespace acu::codegen

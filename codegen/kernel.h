@@ -1,0 +1,12 @@
+#pragma once
+#include "codegen/emit.h"
+
+namespace acu::codegen {
+
+/// The kernels of a program whose top-level statements are grid loops, in order.
+std::vector<Kernel> kernels_of(const ir::Program& p);
+
+/// C identifiers of parameters, as kernels and launcher both write them.
+std::string parameter_name(const KernelArgument& a);
+
+}  // namespace acu::codegen

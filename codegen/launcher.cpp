@@ -1,0 +1,363 @@
+#include "codegen/launcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/expression.h"
+
+namespace acu::codegen {
+
+using namespace ir;
+
+static const char* const tensor_type = R"(#ifndef ACU_TENSOR
+#define ACU_TENSOR
+/* A tensor in device memory. `strides` are in elements; NULL: contiguous, the last dimension fastest. */
+typedef struct acu_tensor {
+    void* data;
+    int type; /* one of enum acu_type */
+    int rank;
+    const long long* sizes;
+    const long long* strides;
+} acu_tensor;
+
+enum acu_type { ACU_BOOL, ACU_I8, ACU_U8, ACU_I16, ACU_I32, ACU_I64, ACU_F8E4M3, ACU_F8E5M2, ACU_F16, ACU_BF16, ACU_TF32, ACU_F32, ACU_F64 };
+
+/* What a launcher answers; a message goes to `message` if that is not NULL. */
+enum acu_status { ACU_OK, ACU_ERROR_ARGUMENT, ACU_ERROR_TYPE, ACU_ERROR_SHAPE, ACU_ERROR_LAYOUT, ACU_ERROR_ALIAS, ACU_ERROR_WORKSPACE, ACU_ERROR_LAUNCH };
+#endif
+)";
+
+static const char* const host_helpers = R"(#include <stdarg.h>
+#include <stdio.h>
+
+namespace {
+
+struct Report {
+    char* text;
+    size_t size;
+    int fail(int status, const char* format, ...) const {
+        if (!text || !size) return status;
+        va_list list;
+        va_start(list, format);
+        vsnprintf(text, size, format, list);
+        va_end(list);
+        return status;
+    }
+};
+
+long long element_bytes(int type) {
+    static const int bytes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8};
+    return bytes[type];
+}
+
+/// Sizes with the dimensions from `pack` on flattened into one, where the tensor may have more (pack < 0: it may not).
+int read_sizes(const Report& report, const acu_tensor* t, const char* name, int type, const char* type_name, int rank, int pack, bool strided, long long* sizes) {
+    if (!t) return report.fail(ACU_ERROR_ARGUMENT, "`%s` is NULL", name);
+    if (t->type != type) return report.fail(ACU_ERROR_TYPE, "`%s` must hold %s", name, type_name);
+    if (pack < 0 ? t->rank != rank : t->rank < rank - 1) return report.fail(ACU_ERROR_SHAPE, "`%s` has %d dimensions, but %d are expected", name, t->rank, rank);
+    const int extra = t->rank - rank;
+    for (int i = 0; i < rank; ++i) sizes[i] = 1;
+    for (int i = 0; i < t->rank; ++i) {
+        if (t->sizes[i] < 0) return report.fail(ACU_ERROR_SHAPE, "`%s` has the negative size %lld in dimension %d", name, t->sizes[i], i);
+        sizes[pack < 0 || i < pack ? i : i <= pack + extra ? pack : i - extra] *= t->sizes[i];
+    }
+    long long count = 1, expected = 1;
+    for (int i = 0; i < rank; ++i) count *= sizes[i];
+    if (count && !t->data) return report.fail(ACU_ERROR_ARGUMENT, "the data of `%s` is NULL", name);
+    if ((unsigned long long)t->data % (unsigned long long)element_bytes(type)) return report.fail(ACU_ERROR_LAYOUT, "the data of `%s` is not aligned to its elements", name);
+    for (int i = t->rank - 1; i >= 0 && count && t->strides && !strided; --i) {
+        if (t->sizes[i] != 1 && t->strides[i] != expected)
+            return report.fail(ACU_ERROR_LAYOUT, "`%s` is not contiguous: its stride in dimension %d is %lld, but %lld is expected", name, i, t->strides[i], expected);
+        expected *= t->sizes[i];
+    }
+    return ACU_OK;
+}
+
+struct Range {
+    const char *first, *last;
+};
+
+Range bytes_of(const acu_tensor* t) {
+    const char* base = (const char*)t->data;
+    long long low = 0, high = 0, expected = 1;
+    for (int i = t->rank - 1; i >= 0; --i) {
+        if (t->sizes[i] == 0) return Range{base, base};
+        const long long reach = (t->sizes[i] - 1) * (t->strides ? t->strides[i] : expected);
+        (reach < 0 ? low : high) += reach;
+        expected *= t->sizes[i];
+    }
+    return Range{base + low * element_bytes(t->type), base + (high + 1) * element_bytes(t->type)};
+}
+
+bool overlap(const acu_tensor* a, const acu_tensor* b) {
+    const Range x = bytes_of(a), y = bytes_of(b);
+    return x.first < y.last && y.first < x.last;
+}
+
+/// Elements between neighbours of dimension i.
+long long stride_of(const acu_tensor* t, int i) {
+    if (t->strides) return t->strides[i];
+    long long s = 1;
+    for (int j = t->rank - 1; j > i; --j) s *= t->sizes[j];
+    return s;
+}
+
+size_t padded(long long count, size_t bytes) { return ((size_t)count * bytes + 255) / 256 * 256; }
+
+}  // namespace
+)";
+
+namespace {
+
+bool is_tensor(const Decl& d) { return d.scope == Scope::In || d.scope == Scope::Out; }
+
+/// Host expressions of dimensions: plain C, floors where needed.
+class HostExpressions {
+  public:
+    explicit HostExpressions(const Program& p) : facts_(known_dims(p)), writer_(none_, names_, facts_) {
+        for (const Dim& d : p.dims) names_.of(d.name), facts_.add_dim(d.name);
+    }
+    std::string index(const Index& e) { return writer_.index(e); }
+    std::string value(const Value& v) { return writer_.value(v); }
+    std::string name(const std::string& n) { return names_.of(n); }
+
+  private:
+    std::map<std::string, const Decl*> none_;
+    Identifiers names_;
+    analysis::Facts facts_;
+    ExpressionWriter writer_;
+};
+
+class Launcher {
+  public:
+    Launcher(const Program& p, const Contract& c, const std::vector<Kernel>& kernels, const Dialect& dialect) : p_(p), contract_(c), kernels_(kernels), dialect_(dialect), host_(p) {
+        for (const Dim& d : p.dims) host_.name(d.name);
+    }
+
+    std::string write() {
+        line(0, "typedef i64 Index;");
+        line(0, "");
+        line(0, "extern \"C\" {} {{", signature(p_, [&](const std::string& n) { return host_.name(n); }));
+        line(1, "const Report report = {{message, message_size}};");
+        line(1, "if (message && message_size) *message = 0;");
+        line(1, "int status = ACU_OK;");
+        sizes();
+        dimensions();
+        checks();
+        facts();
+        aliases();
+        temporaries();
+        launches();
+        line(1, "return status;");
+        line(0, "}}");
+        return text_;
+    }
+
+    template <class F>
+    static std::string signature(const Program& p, F name) {
+        std::string s;
+        for (const Decl& d : p.decls) {
+            if (is_tensor(d)) s += fmt::format("const acu_tensor* {}, ", name(d.name));
+            if (d.scope == Scope::Param) s += fmt::format("{} {}, ", host_type(d.type), name(d.name));
+        }
+        return fmt::format("int {}({}void* workspace, size_t workspace_bytes, void* stream, char* message, size_t message_size)", p.name, s);
+    }
+
+  private:
+    static std::string_view host_type(DType t) {
+        if (t == DType::F64) return "double";
+        if (is_float(t)) return "float";
+        return t == DType::I64 ? "long long" : "int";
+    }
+
+    template <class... A>
+    void line(size_t depth, fmt::format_string<A...> format, A&&... args) {
+        const std::string s = fmt::format(format, std::forward<A>(args)...);
+        text_ += s.empty() ? "\n" : std::string(4 * depth, ' ') + s + "\n";
+    }
+
+    std::string id(const std::string& n) { return host_.name(n); }
+    std::string sizes_name(const std::string& tensor) { return host_.name(tensor + ".sizes"); }
+
+    int pack_axis(const Decl& d) const {
+        for (size_t i = 0; i < d.dims.size(); ++i)
+            for (const Dim& dim : p_.dims)
+                if (dim.pack && is_name(d.dims[i].size, dim.name)) return static_cast<int>(i);
+        return -1;
+    }
+
+    void sizes() {
+        for (const Decl& d : p_.decls) {
+            if (!is_tensor(d)) continue;
+            std::string type(name_of(d.type));
+            std::ranges::transform(type, type.begin(), [](char c) { return std::toupper(static_cast<unsigned char>(c)); });
+            line(1, "long long {}[{}];", sizes_name(d.name), std::max<size_t>(1, d.dims.size()));
+            line(1, "if ((status = read_sizes(report, {}, \"{}\", ACU_{}, \"{}\", {}, {}, {}, {}))) return status;", id(d.name), d.name, type, name_of(d.type), d.dims.size(), pack_axis(d), d.strided,
+                 sizes_name(d.name));
+        }
+    }
+
+    void dimensions() {
+        for (const Dim& d : p_.dims) {
+            const auto s = std::ranges::find(contract_.sources, d.name, &DimSource::dim);
+            if (d.value) {
+                line(1, "const i64 {} = {};", id(d.name), *d.value);
+                continue;
+            }
+            const std::string size = fmt::format("{}[{}]", sizes_name(s->tensor), s->axis);
+            const std::string rest = s->offset ? fmt::format("({} - ({}))", size, s->offset) : size;
+            line(1, "const i64 {} = {}{};", id(d.name), rest, s->scale == 1 ? "" : fmt::format(" / {}", s->scale));
+        }
+    }
+
+    std::string source_of(const std::string& dim) const {
+        const auto s = std::ranges::find(contract_.sources, dim, &DimSource::dim);
+        return s == contract_.sources.end() ? "fixed when it was compiled" : fmt::format("from dimension {} of `{}`", s->axis, s->tensor);
+    }
+
+    void checks() {
+        for (const Decl& d : p_.decls) {
+            if (!is_tensor(d)) continue;
+            for (size_t i = 0; i < d.dims.size(); ++i) {
+                const Index& size = d.dims[i].size;
+                const bool is_source = std::ranges::any_of(contract_.sources, [&](const DimSource& s) { return s.tensor == d.name && s.axis == i && s.scale == 1; });
+                const bool fixed = size->op == IndexOp::Name && std::ranges::any_of(p_.dims, [&](const Dim& x) { return x.name == size->name && x.value; });
+                if (is_source && !fixed) continue;
+                std::set<std::string> names;
+                free_names(size, names);
+                const std::string origin = names.size() == 1 ? fmt::format(" ({} {})", *names.begin(), source_of(*names.begin())) : "";
+                line(1, "if ({}[{}] != {})", sizes_name(d.name), i, host_.index(size));
+                line(2, "return report.fail(ACU_ERROR_SHAPE, \"`{}` has size %lld in dimension {}, but {} is %lld{}\", {}[{}], (long long)({}));", d.name, i, escaped(print(size)), origin, sizes_name(d.name), i,
+                     host_.index(size));
+            }
+        }
+    }
+
+    static std::string escaped(const std::string& s) {
+        std::string out;
+        for (const char c : s) out += c == '%' ? "%%" : std::string(1, c);
+        return out;
+    }
+
+    void facts() {
+        for (const Value& f : p_.facts) {
+            std::set<std::string> names;
+            free_names(f, names);
+            std::string shown, values;
+            for (const std::string& n : names) shown += fmt::format("{}{} = %lld", shown.empty() ? " (" : ", ", n), values += fmt::format(", (long long){}", id(n));
+            line(1, "if (!({})) return report.fail(ACU_ERROR_SHAPE, \"the sizes break the condition `{}`{}\"{});", host_.value(f), escaped(print(f)), shown.empty() ? "" : shown + ")", values);
+        }
+    }
+
+    void aliases() {
+        for (const Decl& out : p_.decls) {
+            if (out.scope != Scope::Out) continue;
+            for (const Decl& other : p_.decls) {
+                if (!is_tensor(other) || &other == &out || (other.scope == Scope::Out && &other < &out)) continue;
+                line(1, "if (overlap({}, {})) return report.fail(ACU_ERROR_ALIAS, \"the output `{}` shares memory with `{}`\");", id(out.name), id(other.name), out.name, other.name);
+            }
+        }
+    }
+
+    std::string count_of(const Decl& d) {
+        Index count = constant(1);
+        for (const Window& w : d.dims) count = count * w.size;
+        return host_.index(count);
+    }
+
+    void temporaries() {
+        line(1, "{0} s = ({0})stream;", dialect_.stream);
+        std::vector<const Decl*> temps;
+        for (const Decl& d : p_.decls)
+            if (d.scope == Scope::Temp) temps.push_back(&d);
+        if (temps.empty()) return line(1, "(void)workspace, (void)workspace_bytes;");
+        line(1, "size_t needed = 0;");
+        for (const Decl* d : temps) {
+            line(1, "const size_t {}_at = needed;", id(d->name));
+            line(1, "needed += padded({}, sizeof({}));", count_of(*d), element_type(d->type));
+        }
+        line(1, "void* memory = workspace;");
+        line(1, "if (workspace && workspace_bytes < needed)");
+        line(2, "return report.fail(ACU_ERROR_WORKSPACE, \"the workspace has %llu bytes, but %llu are needed\", (unsigned long long)workspace_bytes, (unsigned long long)needed);");
+        line(1, "if (!workspace && needed) {{");
+        line(2, "const {} error = {}(&memory, needed, s);", dialect_.error, dialect_.allocate);
+        line(2, "if (error) {{");
+        line(3, "(void){}();", dialect_.last_error);
+        line(3, "return report.fail(ACU_ERROR_WORKSPACE, \"cannot allocate a workspace of %llu bytes: %s\", (unsigned long long)needed, {}(error));", dialect_.error_string);
+        line(2, "}}");
+        line(1, "}}");
+        for (const Decl* d : temps) line(1, "{0}* {1} = ({0}*)((char*)memory + {1}_at);", element_type(d->type), id(d->name));
+    }
+
+    std::string argument(const KernelArgument& a) {
+        const Decl* d = p_.find(a.name);
+        switch (a.kind) {
+            case KernelArgument::Buffer: return is_tensor(*d) ? fmt::format("({}*){}->data", element_type(d->type), id(a.name)) : id(a.name);
+            case KernelArgument::Stride: return fmt::format("stride_of({}, {})", id(a.name), a.axis);
+            case KernelArgument::Scalar: return widened(d->type) == DType::Bool ? fmt::format("{} != 0", id(a.name)) : id(a.name);
+            case KernelArgument::Dim: return id(a.name);
+        }
+        return "?";
+    }
+
+    void launches() {
+        for (const Kernel& k : kernels_) {
+            std::string args;
+            for (const KernelArgument& a : k.arguments) args += (args.empty() ? "" : ", ") + argument(a);
+            line(1, "if (const i64 cells = {}) {{", host_.index(k.cells));
+            line(2, "const i64 blocks = (cells + {}) / {};", block_threads - 1, block_threads);
+            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, 0, s>>>({});", k.name, most_blocks, most_blocks, block_threads, args);
+            line(1, "}}");
+        }
+        line(1, "if (const {} error = {}()) status = report.fail(ACU_ERROR_LAUNCH, \"a launch failed: %s\", {}(error));", dialect_.error, dialect_.last_error, dialect_.error_string);
+        if (std::ranges::any_of(p_.decls, [](const Decl& d) { return d.scope == Scope::Temp; })) line(1, "if (!workspace && needed) (void){}(memory, s);", dialect_.release);
+    }
+
+    const Program& p_;
+    const Contract& contract_;
+    const std::vector<Kernel>& kernels_;
+    const Dialect& dialect_;
+    HostExpressions host_;
+    std::string text_;
+};
+
+std::string shape_text(const Decl& d) {
+    std::string s;
+    for (const Window& w : d.dims) s += (s.empty() ? "" : ", ") + print(w.size);
+    return fmt::format("{}[{}]{}", name_of(d.type), s, d.strided ? ", any strides" : "");
+}
+
+std::string comment_of(const Program& p, const Origin& origin) {
+    std::string s = "/* " + origin.spec + "\n";
+    size_t from = 0;
+    while (from < origin.doc.size()) {
+        const size_t end = std::min(origin.doc.find('\n', from), origin.doc.size());
+        s += " *   " + origin.doc.substr(from, end - from) + "\n";
+        from = end + 1;
+    }
+    for (const Decl& d : p.decls) {
+        if (is_tensor(d)) s += fmt::format(" * {}: {} {}\n", d.name, d.scope == Scope::Out ? "output" : "input", shape_text(d));
+        const auto known = origin.scalars.find(d.name);
+        if (d.scope == Scope::Param) s += fmt::format(" * {}: {}{}\n", d.name, name_of(d.type), known == origin.scalars.end() ? "" : fmt::format(", usually {}", known->second));
+    }
+    for (const Value& f : p.facts) s += fmt::format(" * where {}\n", print(f));
+    return s + " * workspace: device memory for intermediates, aligned to 256 bytes, or NULL: it is then allocated and freed in the order of the stream.\n"
+               " * Asynchronous on `stream` (NULL: the default stream). Outputs must not share memory with anything else. */\n";
+}
+
+}  // namespace
+
+std::string launcher_header(const Program& p, const Origin& origin) {
+    Identifiers names;
+    for (const Dim& d : p.dims) names.of(d.name);
+    const std::string guard = fmt::format("ACU_OP_{}_H", p.name);
+    return fmt::format("#ifndef {0}\n#define {0}\n#include <stddef.h>\n\n{1}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{2}{3};\n\n#ifdef __cplusplus\n}}\n#endif\n#endif\n", guard, tensor_type,
+                       comment_of(p, origin), Launcher::signature(p, [&](const std::string& n) { return names.of(n); }));
+}
+
+std::string launcher_source(const Program& p, const Contract& contract, const std::vector<Kernel>& kernels, const Dialect& dialect) {
+    return std::string(host_helpers) + "\n" + Launcher(p, contract, kernels, dialect).write();
+}
+
+}  // namespace acu::codegen

@@ -1,0 +1,36 @@
+#pragma once
+#include <span>
+
+#include "ir/program.h"
+
+namespace acu::ir {
+
+/// Values of one tensor: `sizes`, and elements of `type` in row-major order.
+struct Array {
+    DType type = DType::F32;
+    std::vector<int64_t> sizes;
+    std::vector<std::byte> bytes;
+
+    int64_t count() const;
+    static Array zeros(DType type, std::vector<int64_t> sizes);
+    double get(int64_t i) const;       ///< integers as double
+    void set(int64_t i, double x);     ///< rounds as a store does
+};
+
+using Arrays = std::map<std::string, Array>;
+
+/// Sizes and scalar arguments of a run.
+struct Arguments {
+    Env dims;
+    std::map<std::string, double> scalars;
+};
+
+/// The definition of the loop IR: runs a loop-level program, one point after another, every operation rounded to its type. `arrays` holds the inputs and
+/// receives the outputs. Broken dynamic rules are diagnostics: `run.D1` (an index outside its buffer), `run.D2` (a cell that was never written is
+/// read), `run.D4` (`=` writes a cell twice), `run.D9` (an output cell is not written). `run.input` for a missing or misshapen input.
+Status interpret(const Program& p, const Arguments& args, Arrays& arrays);
+
+/// Sizes of a declaration under `dims`.
+std::vector<int64_t> sizes_of(const Decl& d, const Env& dims);
+
+}  // namespace acu::ir

@@ -1,0 +1,152 @@
+#pragma once
+#include <optional>
+#include <variant>
+
+#include "ir/value.h"
+#include "support/result.h"
+
+namespace acu::ir {
+
+/// `In`, `Out`: the operator's tensors; `Param`: a scalar passed by value; `Temp`: workspace; `Register`: private to one loop iteration.
+enum class Scope { In, Out, Param, Temp, Register };
+std::string_view name_of(Scope scope);
+
+/// One dimension of a buffer: logical coordinates `origin .. origin + size - 1`.
+struct Window {
+    Index origin;
+    Index size;
+};
+
+/// A buffer. `strided`: the launcher passes its strides; all others are contiguous, the last dimension fastest.
+struct Decl {
+    std::string name;
+    Scope scope;
+    DType type;
+    std::vector<Window> dims;
+    bool strided = false;
+    Loc loc = {};
+};
+
+/// A cell that a block writes. A top-k block leaves out the last subscript: it writes all k of them.
+struct Access {
+    std::string tensor;
+    std::vector<Index> subscripts;
+};
+
+struct StmtNode;
+using Stmt = std::shared_ptr<const StmtNode>;
+using Body = std::vector<Stmt>;
+
+/// For every point of the box of `axes` where all `guards` hold: evaluate `vals`, then `outs monoid= vals`. `Monoid::None` is `=`, which writes a
+/// cell at most once. With a scan axis `outs[0]` is the running value, and `outs[1]` receives it at every point: after
+/// combining, or before if `exclusive`. ArgMax and ArgMin have outs (value, position); TopK likewise, with `k` cells each.
+struct Block {
+    std::string label;
+    std::vector<Axis> axes;
+    std::vector<Access> outs;
+    Monoid monoid = Monoid::None;
+    std::vector<Value> vals;
+    std::vector<Value> guards = {};
+    bool exclusive = false;
+    int64_t k = 0;
+};
+
+enum class LoopKind { Serial, Grid };
+std::string_view name_of(LoopKind kind);
+
+struct Let {
+    std::string name;
+    Index value;
+};
+
+/// `var` counts from 0; `lets` are names derived from it; `allocs` are fresh, unwritten buffers in each iteration. `order` is that of the axis it came from.
+struct Loop {
+    std::string var;
+    Index extent;
+    LoopKind kind = LoopKind::Serial;
+    AxisKind order = AxisKind::Par;
+    std::vector<Let> lets = {};
+    std::vector<Decl> allocs = {};
+    Body body;
+};
+
+struct If {
+    Value condition;
+    Body body;
+    Body otherwise = {};
+};
+
+struct StmtNode {
+    Loc loc;
+    std::variant<Block, Loop, If> node;
+};
+
+template <class T>
+Stmt make_stmt(Loc loc, T node) {
+    return std::make_shared<const StmtNode>(StmtNode{loc, std::move(node)});
+}
+
+/// Exhaustive dispatch: a node kind without a handler does not compile.
+template <class... F>
+struct Match : F... {
+    using F::operator()...;
+};
+template <class... F>
+Match(F...) -> Match<F...>;
+template <class... F>
+decltype(auto) match(const Stmt& s, F&&... f) {
+    return std::visit(Match{std::forward<F>(f)...}, s->node);
+}
+
+/// A dimension; `value` where the size is fixed at compile time; `pack`: stands for any number of leading dimensions, flattened.
+struct Dim {
+    std::string name;
+    std::optional<int64_t> value = {};
+    bool pack = false;
+};
+
+/// `Tensor`: the definition, blocks only, values may hold reductions. `Loop`: blocks, loops and conditions, no reductions inside values.
+enum class Level { Tensor, Loop };
+
+/// Each top-level statement of a loop program is one kernel; a `Temp` that lives across two is workspace.
+/// `facts` are conditions on dimensions that the launcher checks.
+struct Program {
+    Level level = Level::Tensor;
+    std::string name;
+    std::vector<Dim> dims;
+    std::vector<Value> facts;
+    std::vector<Decl> decls;
+    Body body;
+
+    const Decl* find(std::string_view name) const;
+};
+
+/// Sizes of the dimensions that are fixed.
+Env known_dims(const Program& p);
+/// Rebuilds `s` from `f(body)`; answers `s` itself where nothing changed.
+Stmt map_bodies(const Stmt& s, const std::function<Body(const Body&)>& f);
+/// All blocks, in order.
+void for_each_block(const Body& body, const std::function<void(const Block&, Loc)>& f);
+/// The tensors that a block reads (in values, guards and subscripts).
+std::set<std::string> tensors_read(const Block& b);
+/// Rewrites every value and index expression of a block.
+Block map_block(Block b, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g);
+
+bool is_scatter(const Block& b);    ///< an out subscript holds a load
+
+/// The program as text; `with_locations` adds `// @file:line:column` to statements.
+std::string print(const Program& p, bool with_locations = false);
+std::string print(const Stmt& s, int depth = 0);
+
+/// Reads what `print` writes. Codes `ir.syntax`, `ir.name`.
+Result<Program> parse_program(std::string_view text);
+
+/// A broken rule of the table in verify.cpp.
+struct Violation {
+    std::string rule;
+    std::string what;
+    Loc loc;
+};
+std::vector<Violation> verify(const Program& p);
+
+}  // namespace acu::ir

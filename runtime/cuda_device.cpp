@@ -1,0 +1,202 @@
+// The one file that sees the CUDA driver: libcuda.so.1, opened when it is first needed, through our own declarations.
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "runtime/driver.h"
+#include "runtime/library.h"
+
+namespace acu::runtime {
+
+namespace {
+
+using Context = void*;
+using Address = unsigned long long;
+
+constexpr int attribute_major = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int attribute_minor = 76;
+constexpr int no_device = 100;  // CUDA_ERROR_NO_DEVICE
+
+/// The functions of libcuda, by the names that cuda.h maps to. Every driver since CUDA 7 has them.
+struct Api {
+    int (*init)(unsigned flags);
+    int (*driver_version)(int*);
+    int (*device_count)(int*);
+    int (*device_get)(int*, int ordinal);
+    int (*device_name)(char*, int length, int device);
+    int (*device_attribute)(int*, int attribute, int device);
+    int (*context_retain)(Context*, int device);
+    int (*context_release)(int device);
+    int (*context_set)(Context);
+    int (*context_synchronize)();
+    int (*allocate)(Address*, size_t);
+    int (*release)(Address);
+    int (*copy_in)(Address, const void*, size_t);
+    int (*copy_out)(void*, Address, size_t);
+    int (*copy_within)(Address, Address, size_t);
+    int (*module_load)(void**, const void*);
+    int (*module_unload)(void*);
+    int (*module_kernel)(void**, void*, const char*);
+    int (*launch)(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream,
+                  void** arguments, void** extra);
+    int (*event_create)(void**, unsigned flags);
+    int (*event_destroy)(void*);
+    int (*event_record)(void*, void* stream);
+    int (*event_synchronize)(void*);
+    int (*event_elapsed)(float*, void*, void*);
+    int (*error_string)(int, const char**);
+    int (*error_name)(int, const char**);
+};
+
+void bind_device(Binder& binder, Api& api) {
+    binder.bind(api.init, "cuInit")
+        .bind(api.driver_version, "cuDriverGetVersion")
+        .bind(api.device_count, "cuDeviceGetCount")
+        .bind(api.device_get, "cuDeviceGet")
+        .bind(api.device_name, "cuDeviceGetName")
+        .bind(api.device_attribute, "cuDeviceGetAttribute")
+        .bind(api.context_retain, "cuDevicePrimaryCtxRetain")
+        .bind(api.context_release, "cuDevicePrimaryCtxRelease_v2")
+        .bind(api.context_set, "cuCtxSetCurrent")
+        .bind(api.context_synchronize, "cuCtxSynchronize")
+        .bind(api.error_string, "cuGetErrorString")
+        .bind(api.error_name, "cuGetErrorName");
+}
+
+void bind_work(Binder& binder, Api& api) {
+    binder.bind(api.allocate, "cuMemAlloc_v2")
+        .bind(api.release, "cuMemFree_v2")
+        .bind(api.copy_in, "cuMemcpyHtoD_v2")
+        .bind(api.copy_out, "cuMemcpyDtoH_v2")
+        .bind(api.copy_within, "cuMemcpyDtoD_v2")
+        .bind(api.module_load, "cuModuleLoadData")
+        .bind(api.module_unload, "cuModuleUnload")
+        .bind(api.module_kernel, "cuModuleGetFunction")
+        .bind(api.launch, "cuLaunchKernel")
+        .bind(api.event_create, "cuEventCreate")
+        .bind(api.event_destroy, "cuEventDestroy_v2")
+        .bind(api.event_record, "cuEventRecord")
+        .bind(api.event_synchronize, "cuEventSynchronize")
+        .bind(api.event_elapsed, "cuEventElapsedTime");  // not _v2, which only drivers of CUDA 12.8 and later have
+}
+
+std::string explain_error(const Api& api, int error) {
+    const char* text = nullptr;
+    const char* name = nullptr;
+    if (api.error_string(error, &text) != 0 || !text) text = "unknown error";
+    if (api.error_name(error, &name) != 0 || !name) return fmt::format("{} ({})", text, error);
+    return fmt::format("{} ({})", text, name);
+}
+
+class CudaDriver : public Driver {
+  public:
+    CudaDriver(Library library, const Api& api) : library_(std::move(library)), api_(api) {}
+    ~CudaDriver() override {
+        if (context_) api_.context_release(device_);
+    }
+
+    int open(int ordinal) {
+        int error = api_.device_get(&device_, ordinal);
+        std::array<char, 256> name{};
+        if (!error) error = api_.device_name(name.data(), static_cast<int>(name.size()) - 1, device_);
+        if (!error) error = api_.device_attribute(&major_, attribute_major, device_);
+        if (!error) error = api_.device_attribute(&minor_, attribute_minor, device_);
+        if (!error) error = api_.context_retain(&context_, device_);
+        name_ = name.data();
+        int version = 0;
+        if (api_.driver_version(&version) == 0) toolkit_major_ = version / 1000;
+        return error;
+    }
+
+    std::string name() const override { return name_; }
+    std::string architecture() const override { return fmt::format("sm_{}{}{}", major_, minor_, major_ == 9 && minor_ == 0 ? "a" : ""); }
+    int toolkit_major() const override { return toolkit_major_; }
+
+    int make_current() override { return api_.context_set(context_); }
+    int allocate(uint64_t& address, size_t bytes) override {
+        Address got = 0;
+        const int error = api_.allocate(&got, bytes);
+        address = got;
+        return error;
+    }
+    int release(uint64_t address) override { return api_.release(address); }
+    int copy_in(uint64_t to, const void* from, size_t bytes) override { return api_.copy_in(to, from, bytes); }
+    int copy_out(void* to, uint64_t from, size_t bytes) override { return api_.copy_out(to, from, bytes); }
+    int copy_within(uint64_t to, uint64_t from, size_t bytes) override { return api_.copy_within(to, from, bytes); }
+
+    int load_module(Handle& module, const void* code) override { return api_.module_load(&module, code); }
+    int unload_module(Handle module) override { return api_.module_unload(module); }
+    int find_kernel(Handle& kernel, Handle module, const char* name) override { return api_.module_kernel(&kernel, module, name); }
+    int launch(Handle kernel, uint32_t grid, uint32_t block, void** arguments) override {
+        return api_.launch(kernel, grid, 1, 1, block, 1, 1, 0, nullptr, arguments, nullptr);
+    }
+    int synchronize() override { return api_.context_synchronize(); }
+
+    int create_event(Handle& event) override { return api_.event_create(&event, 0); }
+    int destroy_event(Handle event) override { return api_.event_destroy(event); }
+    int record(Handle event) override { return api_.event_record(event, nullptr); }
+    int elapsed(float& milliseconds, Handle start, Handle stop) override {
+        const int error = api_.event_synchronize(stop);
+        return error ? error : api_.event_elapsed(&milliseconds, start, stop);
+    }
+
+    std::string explain(int error) const override { return explain_error(api_, error); }
+
+    /// Memory, hardware and trap errors stay with the context; the driver's interface has no way to clear them.
+    bool lost(int error) const override {
+        return error == 214 || error == 220 || error == 700 || error == 702 || error == 710 || (error >= 714 && error <= 719);
+    }
+
+  private:
+    Library library_;
+    Api api_;
+    int device_ = 0;
+    int major_ = 0;
+    int minor_ = 0;
+    int toolkit_major_ = 0;
+    std::string name_;
+    Context context_ = nullptr;
+};
+
+Diagnostic no_driver(const Diagnostic& why) {
+    return {.code = "device.no-driver",
+            .message = "there is no CUDA driver here: " + why.message,
+            .help = "install NVIDIA's driver (in a container: start it with `--gpus all`); or run with `--device cpu`, which needs no GPU",
+            .exit = Exit::Lacking};
+}
+
+Diagnostic none(const std::string& why) {
+    return {.code = "device.none",
+            .message = "there is no usable CUDA device: " + why,
+            .help = "`nvidia-smi` should list one (CUDA_VISIBLE_DEVICES can hide it); or run with `--device cpu`, which needs no GPU",
+            .exit = Exit::Lacking};
+}
+
+/// Starts the driver and checks that the device is there.
+Status check_devices(const Api& api, int ordinal) {
+    int count = 0;
+    int error = api.init(0);
+    if (!error) error = api.device_count(&count);
+    if (!error && count == 0) error = no_device;
+    if (error) return none(explain_error(api, error));
+    return ordinal < count ? ok() : Status(no_such_device("cuda", ordinal, count));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Driver>> open_cuda_driver(int ordinal) {
+    Result<Library> library = Library::open("libcuda.so.1");
+    if (!library) return no_driver(library.why());
+    Api api{};
+    Binder binder(*library);
+    bind_device(binder, api);
+    bind_work(binder, api);
+    if (Status complete = binder.status(); !complete) return no_driver(complete.why());
+    if (Status there = check_devices(api, ordinal); !there) return there.why();
+    auto driver = std::make_shared<CudaDriver>(std::move(*library), api);
+    if (const int error = driver->open(ordinal)) return none(explain_error(api, error));
+    return std::shared_ptr<Driver>(std::move(driver));
+}
+
+}  // namespace acu::runtime

@@ -1,0 +1,78 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/result.h"
+
+namespace acu::runtime {
+
+/// `cuda:0`, `hip:1`, parsed. Code `device.unknown`.
+struct DeviceId {
+    enum class Kind { Cuda, Hip } kind;
+    int ordinal = 0;
+};
+Result<DeviceId> parse_device(const std::string& text);
+
+/// Where to look for compilers before the usual places: what `--cuda-path` and `--rocm-path` said.
+struct ToolkitOptions {
+    std::string cuda_path;
+    std::string rocm_path;
+};
+
+/// One argument of a kernel: the bytes that are passed by value (a device pointer, an int64_t, a float).
+struct KernelArgument {
+    std::vector<std::byte> bytes;
+};
+
+/// A launch on a one-dimensional grid of `grid` blocks of `block` threads.
+struct Launch {
+    std::string kernel;
+    uint32_t grid = 1;
+    uint32_t block = 256;
+    std::vector<KernelArgument> arguments;
+};
+
+/// Device memory with guard zones of `guard_bytes` on both sides, filled with a pattern; the memory itself starts poisoned (every byte 0xA5 xor its position).
+class Buffer {
+  public:
+    virtual ~Buffer() = default;
+    virtual uint64_t address() const = 0;  ///< of the usable memory; at least 256-byte aligned
+    virtual size_t bytes() const = 0;
+    virtual Status upload(std::span<const std::byte> data) = 0;
+    virtual Status download(std::span<std::byte> data) const = 0;
+    virtual Status
+    check_guards(const std::string& name) const = 0;  ///< code `device.guard`, exit 4: says before or behind, and the first offset
+};
+inline constexpr size_t guard_bytes = 4096;
+
+/// A compiled module, loaded on a device.
+class Module {
+  public:
+    virtual ~Module() = default;
+};
+
+/// One GPU, through its driver API. The driver and the run-time compiler are opened with dlopen when they are first needed.
+class Device {
+  public:
+    virtual ~Device() = default;
+    virtual std::string name() const = 0;          ///< "NVIDIA H200"
+    virtual std::string architecture() const = 0;  ///< "sm_90a" (a suffix `a` for 9.0), "sm_80", "gfx90a"
+    virtual std::string toolchain() const = 0;     ///< "nvrtc 13.0", "nvcc 13.0", "hiprtc 5.2"; known after the first compile
+    /// Compiles CUDA or HIP source text for this device (nothing is included from outside) and loads it.
+    /// Codes: `toolkit.missing`, `toolkit.target` (exit 3, help names the package), `compile.failed` (with the first lines of the log).
+    virtual Result<std::unique_ptr<Module>> load(const std::string& source, const std::string& file_name) = 0;
+    virtual Result<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;  ///< code `device.memory`
+    virtual Status launch(Module& module, const Launch& launch) = 0;     ///< asynchronous; code `device.launch`
+    virtual Status synchronize() = 0;                                    ///< code `device.failed`: what the driver said
+    /// Seconds on the device, between two events, of one pass over `launches`: the mean of `repeats` passes. Warming up is the caller's.
+    virtual Result<double> time(const std::vector<Launch>& launches, Module& module, int repeats) = 0;
+};
+
+/// Opens a device. Codes `device.no-driver`, `device.none` (exit 3, with advice), `device.ordinal`.
+Result<std::unique_ptr<Device>> open_device(DeviceId id, const ToolkitOptions& options);
+
+}  // namespace acu::runtime

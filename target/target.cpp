@@ -1,0 +1,23 @@
+#include "target/target.h"
+
+#include <algorithm>
+
+namespace acu {
+
+const std::vector<Target>& targets() {
+    static const std::vector<Target> table{
+        {"sm_70", "V100", Platform::Cuda, 32, 2147483647, 98304, false, false},
+        {"sm_80", "A100", Platform::Cuda, 32, 2147483647, 166912, true, false},
+        {"sm_90a", "H100, H200", Platform::Cuda, 32, 2147483647, 232448, true, true},
+        {"gfx90a", "MI210, MI250", Platform::Hip, 64, 16777215, 65536, true, false},
+        {"cpu", "this machine", Platform::Cpu, 1, 1, 0, false, false},
+    };
+    return table;
+}
+
+const Target* target_named(std::string_view name) {
+    const auto it = std::ranges::find(targets(), name, &Target::name);
+    return it == targets().end() ? nullptr : &*it;
+}
+
+}  // namespace acu

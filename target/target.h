@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace acu {
+
+enum class Platform { Cpu, Cuda, Hip };
+
+/// What a chip can do, as data.
+struct Target {
+    std::string_view name;
+    std::string_view chip;
+    Platform platform;
+    int warp;                     ///< threads that run in step
+    int64_t max_grid;             ///< blocks in one launch, first dimension
+    int64_t shared_bytes;         ///< of one block, with opt-in
+    bool bf16_arithmetic;
+    bool fp8_conversion;          ///< in hardware
+};
+
+/// Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD CDNA2 ISA; HIP limits a grid to 2^32 - 1 threads.
+const std::vector<Target>& targets();
+const Target* target_named(std::string_view name);
+
+}  // namespace acu
