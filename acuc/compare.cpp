@@ -93,6 +93,9 @@ static double as_stored(double x, DType type) {
     return load_float(cell.data(), 0, type);
 }
 
+/// The root mean square of fewer elements says little: the scale is then that of the whole tensor.
+static constexpr int64_t least_row = 32;
+
 static Comparison compare_integers(const Array& y, const Array& reference, const Tolerance& t) {
     Comparison c;
     int64_t off = 0;
@@ -115,12 +118,13 @@ Comparison compare(const Array& y, const Array& reference, const Tolerance& t) {
     const int64_t row = std::max<int64_t>(1, y.sizes.empty() ? 1 : y.sizes.back());
     const std::vector<double> scales = row_scales(reference, row);
     double all = 0;
-    for (const double s : scales) all = std::max(all, s);
+    for (const double s : scales) all += s * s;
+    all = std::sqrt(all / static_cast<double>(std::max<size_t>(1, scales.size())));
     for (int64_t i = 0; i < y.count(); ++i) {
         const double a = y.get(i);
         double r = reference.get(i);
         if (const double stored = as_stored(r, y.type); !std::isfinite(stored)) r = stored;    // overflow of the stored type
-        const double scale = row > 1 ? scales[static_cast<size_t>(i / row)] : all;
+        const double scale = row >= least_row ? scales[static_cast<size_t>(i / row)] : all;
         const double tiny = y.type == DType::F16 ? std::ldexp(1, -24) : y.type == DType::F8E4M3 ? std::ldexp(1, -9) : 0;
         const double s = share(a, r, t.tau * scale + 2 * info(y.type).unit * std::fabs(r) + tiny);
         if (s > 0) note(c, s, i, a, r);

@@ -3,8 +3,8 @@
 
 namespace acu {
 
-/// The bound on an output's error: |y - r| <= tau*s + u*|r|, with s the root mean square of the reference's row (last dimension) and u twice the unit roundoff of the
-/// stored type. Integers: equal, or off by one on at most one element in a thousand where they come from rounding.
+/// The bound on an output's error: |y - r| <= tau*s + u*|r|, with s the root mean square of the reference's row (last dimension; of the whole tensor where rows are
+/// short) and u twice the unit roundoff of the stored type. Integers: equal, or off by one on at most one element in a thousand where they come from rounding.
 struct Tolerance {
     double tau = 0;
     bool rounded_integers = false;

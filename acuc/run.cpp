@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 struct RunOptions {
     Chosen chosen;
-    std::string device = "cpu", out;
+    std::string device = "cpu", out, inputs_out;
     std::vector<std::string> in;
     bool check = false, json = false, interpret = false;
     uint64_t seed = 1;
@@ -163,12 +163,12 @@ void report(const Subject& s, const Outcome& o, const std::vector<Verdict>& verd
     for (const Verdict& v : verdicts) fmt::print("  {}\n", v.text);
 }
 
-Status write_outputs(const Outcome& o, const std::string& directory) {
+Status write_arrays(const Arrays& arrays, const std::string& directory) {
     if (directory.empty()) return ok();
     std::error_code ec;
     std::filesystem::create_directories(directory, ec);
     if (ec) return Diagnostic{"file.unwritable", {}, fmt::format("cannot make the folder `{}`: {}", directory, ec.message())};
-    for (const auto& [name, a] : o.outputs)
+    for (const auto& [name, a] : arrays)
         if (const Status w = write_npy((std::filesystem::path(directory) / (name + ".npy")).string(), a); !w) return w;
     return ok();
 }
@@ -197,7 +197,8 @@ int run(const RunOptions& a) {
     if (!o) return fail(o.why());
     const std::vector<Verdict> verdicts = a.check ? check_outputs(*s, *in, *o, a) : std::vector<Verdict>{};
     report(*s, *o, verdicts, a);
-    if (const Status w = write_outputs(*o, a.out); !w) return fail(w.why());
+    if (const Status w = write_arrays(o->outputs, a.out); !w) return fail(w.why());
+    if (const Status w = write_arrays(in->arrays, a.inputs_out); !w) return fail(w.why());
     return std::ranges::all_of(verdicts, &Verdict::good) ? 0 : static_cast<int>(Exit::Wrong);
 }
 
@@ -210,6 +211,7 @@ void add_run(CLI::App& app, int& exit) {
     c->add_option("--device", a->device, "cpu, cuda:0, hip:0")->capture_default_str();
     c->add_option("--in", a->in, "an input: NAME=FILE.npy; the others are drawn")->take_all();
     c->add_option("--out", a->out, "write each output as NAME.npy to this folder");
+    c->add_option("--inputs-out", a->inputs_out, "write each input as NAME.npy to this folder");
     c->add_option("--seed", a->seed, "of drawn inputs and of what --check samples")->capture_default_str();
     c->add_flag("--check", a->check, "compare with f64, evaluated from the definition; exit 4 if wrong");
     c->add_option("--check-seconds", a->check_seconds, "time for the reference of one output")->capture_default_str();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/scalar.h"
+
 namespace acu::ir {
 
 static Value make(ValueNode n) { return std::make_shared<const ValueNode>(std::move(n)); }
@@ -113,6 +115,10 @@ Value binary(Op op, Value a, Value b) {
     IndexOp index_op;
     if (index_operator(op, index_op) && (a->op == Op::OfIndex || b->op == Op::OfIndex))
         if (const Index x = as_index(a), y = as_index(b); x && y) return of_index(binary(index_op, x, y));
+    if (index_operator(op, index_op) && a->op == Op::Const && b->op == Op::Const && is_int(a->type) && is_int(b->type)) {
+        const DType both = promote(a->type, b->type);
+        return integer(wrap(apply(index_op, a->integer, b->integer), both), both);
+    }
     DType type = promote(a->type, b->type);
     if (op == Op::And || op == Op::Or) type = DType::Bool;
     else if (type == DType::Bool && !is_comparison(op) && op < Op::BitAnd) type = DType::I32;
@@ -124,7 +130,7 @@ Value binary(Op op, Value a, Value b) {
 Value unary(Op op, Value a) {
     if (op == Op::Neg && a->op == Op::OfIndex) return of_index(constant(0) - a->subscripts[0]);
     if (op == Op::Neg && a->op == Op::Const && is_float(a->type)) return number(-a->number, a->type);
-    if (op == Op::Neg && a->op == Op::Const && is_int(a->type)) return integer(-a->integer, a->type);
+    if (op == Op::Neg && a->op == Op::Const && is_int(a->type)) return integer(apply(IndexOp::Sub, 0, a->integer), a->type);
     if (op == Op::Neg && a->type == DType::Bool) a = cast(DType::I32, std::move(a));
     ValueNode n{op, op == Op::Not ? DType::Bool : a->type};
     n.args = {op == Op::Not ? cast(DType::Bool, std::move(a)) : std::move(a)};

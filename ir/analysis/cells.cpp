@@ -110,7 +110,10 @@ class Cells::State {
         for (const Axis& a : v->axes) f.axes.push_back(fast(a));
         for (const Value& a : v->args) f.args.push_back(fast(a));
         if (v->op == Op::Reduce && v->monoid == Monoid::Sum)
-            if (const Value absent = absence_.zero(v->args[0])) f.absent = std::make_shared<FastValue>(fast(absent));
+            if (const Value absent = absence_.zero(v->args[0])) {
+                derived_.push_back(absent);
+                f.absent = std::make_shared<FastValue>(fast(absent));
+            }
         return f;
     }
 
@@ -356,6 +359,7 @@ class Cells::State {
     std::vector<int64_t> slots_;
     std::unordered_map<const Block*, FastBlock> blocks_;
     Absence absence_;
+    std::vector<Value> derived_;    // keeps alive what fast values point into
     uint64_t ticks_ = 0;
 };
 
