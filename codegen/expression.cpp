@@ -16,7 +16,7 @@ static const std::set<std::string>& reserved() {
         "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int",
         "long", "new", "operator", "private", "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "true", "typedef", "union", "unsigned",
         "using", "virtual", "void", "volatile", "while", "i64", "i16", "i8", "u8", "f16", "bf16", "f8e4m3", "f8e5m2", "Index", "widen", "product", "infinity", "larger", "smaller", "magnitude", "saturate",
-        "exp", "log", "erf", "sqrt", "sin", "cos", "tan", "pow", "y0", "y1", "yn", "j0", "j1", "jn", "and", "or", "not", "xor", "asm", "near", "far", "stream", "message", "sizes", "status", "main", "div",
+        "exp", "log", "erf", "sqrt", "sin", "cos", "tan", "pow", "y0", "y1", "yn", "j0", "j1", "jn", "and", "or", "not", "xor", "asm", "near", "far", "stream", "message", "message_size", "workspace_bytes", "queue", "needed", "memory", "report", "status", "blocks", "error", "sizes", "main", "div",
         "index", "gamma", "round", "floor", "ceil", "abs", "min", "max", "warpSize", "cells", "stdin", "stdout", "signbit", "remove", "rename", "time", "exit", "workspace"};
     return words;
 }
@@ -66,7 +66,7 @@ static int precedence(IndexOp op) {
 /// C's division is the floor where the operands are not negative.
 std::string ExpressionWriter::index_division(const Index& e, int outer, bool right) {
     const char sign = e->op == IndexOp::Div ? '/' : '%';
-    const bool plain = facts_.nonnegative(e->args[0]) && facts_.nonnegative(e->args[1] - constant(1));
+    const bool plain = plain_division_ || (facts_.nonnegative(e->args[0]) && facts_.nonnegative(e->args[1] - constant(1)));
     if (!plain) return fmt::format("{}<Index>({}, {})", sign == '/' ? "floor_div" : "floor_mod", index(e->args[0]), index(e->args[1]));
     const std::string s = fmt::format("{} {} {}", index(e->args[0], 2, false), sign, index(e->args[1], 2, true));
     return outer > 2 || (outer == 2 && right) ? "(" + s + ")" : s;
@@ -167,7 +167,6 @@ std::string ExpressionWriter::stored(const std::string& v, DType from, DType typ
 std::string ExpressionWriter::cast(const ValueNode& v) {
     const Value& a = v.args[0];
     const DType to = *type_named(v.name);
-    const std::string s = value(a);
     const bool from_float = is_float(a->type);
     switch (to) {
         case DType::F64: return fmt::format("(double){}", operand(a));
@@ -180,9 +179,9 @@ std::string ExpressionWriter::cast(const ValueNode& v) {
         case DType::Bool: return fmt::format("({} != 0)", operand(a));
         default: break;
     }
-    if (from_float) return fmt::format("to_{}({})", name_of(to), s);
+    if (from_float) return fmt::format("to_{}({})", name_of(to), value(a));
     if (widened(to) == to) return fmt::format("({}){}", value_type(to), operand(a));
-    return fmt::format("clamp_{}({})", name_of(to), s);
+    return fmt::format("clamp_{}({})", name_of(to), value(a));
 }
 
 static Index as_index(const Value& v) {

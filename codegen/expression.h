@@ -25,6 +25,13 @@ class ExpressionWriter {
     ExpressionWriter(const std::map<std::string, const ir::Decl*>& buffers, Identifiers& names, ir::analysis::Facts& facts) : buffers_(buffers), names_(names), facts_(facts) {}
 
     std::string index(const ir::Index& e) { return index(e, 0, false); }
+    /// The coordinate of a cell, from its number: every size is at least 1 where there is a cell, so C's division is right.
+    std::string coordinate(const ir::Index& e) {
+        plain_division_ = true;
+        const std::string s = index(e);
+        plain_division_ = false;
+        return s;
+    }
     std::string value(const ir::Value& v);
     /// The element of a buffer, as an lvalue.
     std::string element(const std::string& tensor, const std::vector<ir::Index>& subscripts);
@@ -57,6 +64,7 @@ class ExpressionWriter {
     Identifiers& names_;
     ir::analysis::Facts& facts_;
     std::map<const ir::ValueNode*, std::string> shared_;
+    bool plain_division_ = false;
 };
 
 }  // namespace acu::codegen

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "codegen/expression.h"
 
@@ -135,17 +136,26 @@ class KernelWriter {
         Kernel k{name, loop_.extent, arguments(), ""};
         for (const KernelArgument& a : k.arguments) parameter(a);
         const bool narrow = NarrowTest(p_).fits(loop_);
+        grid_loop();
+        const std::string body = std::exchange(text_, "");
         line("typedef {} Index;", narrow ? "int" : "i64");
         for (const Dim& d : p_.dims)
-            if (d.value && used_.contains(d.name)) line("const Index {} = {};", names_.of(d.name), *d.value);
-        grid_loop();
-        k.text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{}}}\n", block_threads, name, parameters_, text_);
+            if (d.value && mentions(body, names_.of(d.name))) line("const Index {} = {};", names_.of(d.name), *d.value);
+        k.text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{}{}}}\n", block_threads, name, parameters_, text_, body);
         return k;
     }
 
   private:
     template <class... A>
     void line(fmt::format_string<A...> format, A&&... args) { text_ += std::string(4 * depth_, ' ') + fmt::format(format, std::forward<A>(args)...) + "\n"; }
+
+    /// Does the identifier stand in the text as a word of its own?
+    static bool mentions(const std::string& text, const std::string& word) {
+        const auto letter = [&](size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'); };
+        for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+            if (!letter(at + word.size()) && (at == 0 || !letter(at - 1))) return true;
+        return false;
+    }
 
     void use(const Index& e) {
         free_names(e, used_);
@@ -209,7 +219,7 @@ class KernelWriter {
         facts_.add_range(loop_.var, constant(0), loop_.extent);
         ++depth_;
         for (const Let& x : loop_.lets) {
-            line("const Index {} = {};", names_.of(x.name), writer_.index(x.value));
+            line("const Index {} = {};", names_.of(x.name), writer_.coordinate(x.value));
             add_let(x);
         }
         for (const Decl& d : loop_.allocs) declare(d);

@@ -96,14 +96,14 @@ bool overlap(const acu_tensor* a, const acu_tensor* b) {
 }
 
 /// Elements between neighbours of dimension i.
-long long stride_of(const acu_tensor* t, int i) {
+inline long long stride_of(const acu_tensor* t, int i) {
     if (t->strides) return t->strides[i];
     long long s = 1;
     for (int j = t->rank - 1; j > i; --j) s *= t->sizes[j];
     return s;
 }
 
-size_t padded(long long count, size_t bytes) { return ((size_t)count * bytes + 255) / 256 * 256; }
+inline size_t padded(long long count, size_t bytes) { return ((size_t)count * bytes + 255) / 256 * 256; }
 
 }  // namespace
 )";
@@ -267,7 +267,7 @@ class Launcher {
     }
 
     void temporaries() {
-        line(1, "{0} s = ({0})stream;", dialect_.stream);
+        line(1, "{0} queue = ({0})stream;", dialect_.stream);
         std::vector<const Decl*> temps;
         for (const Decl& d : p_.decls)
             if (d.scope == Scope::Temp) temps.push_back(&d);
@@ -281,7 +281,7 @@ class Launcher {
         line(1, "if (workspace && workspace_bytes < needed)");
         line(2, "return report.fail(ACU_ERROR_WORKSPACE, \"the workspace has %llu bytes, but %llu are needed\", (unsigned long long)workspace_bytes, (unsigned long long)needed);");
         line(1, "if (!workspace && needed) {{");
-        line(2, "const {} error = {}(&memory, needed, s);", dialect_.error, dialect_.allocate);
+        line(2, "const {} error = {}(&memory, needed, queue);", dialect_.error, dialect_.allocate);
         line(2, "if (error) {{");
         line(3, "(void){}();", dialect_.last_error);
         line(3, "return report.fail(ACU_ERROR_WORKSPACE, \"cannot allocate a workspace of %llu bytes: %s\", (unsigned long long)needed, {}(error));", dialect_.error_string);
@@ -307,11 +307,11 @@ class Launcher {
             for (const KernelArgument& a : k.arguments) args += (args.empty() ? "" : ", ") + argument(a);
             line(1, "if (const i64 cells = {}) {{", host_.index(k.cells));
             line(2, "const i64 blocks = (cells + {}) / {};", block_threads - 1, block_threads);
-            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, 0, s>>>({});", k.name, most_blocks, most_blocks, block_threads, args);
+            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, 0, queue>>>({});", k.name, most_blocks, most_blocks, block_threads, args);
             line(1, "}}");
         }
         line(1, "if (const {} error = {}()) status = report.fail(ACU_ERROR_LAUNCH, \"a launch failed: %s\", {}(error));", dialect_.error, dialect_.last_error, dialect_.error_string);
-        if (std::ranges::any_of(p_.decls, [](const Decl& d) { return d.scope == Scope::Temp; })) line(1, "if (!workspace && needed) (void){}(memory, s);", dialect_.release);
+        if (std::ranges::any_of(p_.decls, [](const Decl& d) { return d.scope == Scope::Temp; })) line(1, "if (!workspace && needed) (void){}(memory, queue);", dialect_.release);
     }
 
     const Program& p_;

@@ -243,12 +243,16 @@ class Builder {
     using Ctx = AcuParser;
     Loc at(const Token* t) const { return loc_of(*t, file_); }
     static std::string text(antlr4::tree::TerminalNode* n) { return n->getText(); }
+    static bool is_word(antlr4::tree::ParseTree* n, std::string_view word) {
+        auto* t = dynamic_cast<antlr4::tree::TerminalNode*>(n);
+        return t && t->getSymbol()->getText() == word;
+    }
     Loc at(antlr4::tree::TerminalNode* n) const { return at(n->getSymbol()); }
 
     ImportDecl import(Ctx::ImportDeclContext& c) {
         ImportDecl d{{}, at(c.start), {}};
         const auto names = c.NAME();
-        const size_t dots = static_cast<size_t>(std::ranges::count_if(c.children, [](auto* n) { return n->getText() == "."; }));
+        const size_t dots = static_cast<size_t>(std::ranges::count_if(c.children, [](auto* n) { return is_word(n, "."); }));
         for (size_t i = 0; i < names.size(); ++i) {
             if (i <= dots) d.path.push_back(text(names[i]));
             else d.names.emplace_back(text(names[i]), at(names[i]));
@@ -295,7 +299,7 @@ class Builder {
     }
 
     Param param(Ctx::ParamContext& c) {
-        const bool strided = std::ranges::any_of(c.children, [](auto* n) { return n->getText() == "strided"; });
+        const bool strided = std::ranges::any_of(c.children, [](auto* n) { return is_word(n, "strided"); });
         return {text(c.NAME(0)), at(c.NAME(0)), text(c.NAME(1)), at(c.NAME(1)), strided, shape(c.shape()), c.expr() ? expr(*c.expr()) : nullptr};
     }
 
@@ -322,7 +326,7 @@ class Builder {
             for (auto* i : t->subscript()) target.subscripts.push_back(subscript(*i));
             s.targets.push_back(std::move(target));
         }
-        if (std::ranges::any_of(c.children, [](auto* n) { return n->getText() == "+="; })) s.kind = Statement::Scatter;
+        if (std::ranges::any_of(c.children, [](auto* n) { return is_word(n, "+="); })) s.kind = Statement::Scatter;
         auto& right = *c.right();
         if (right.scan()) scan(*right.scan(), s);
         else if (right.topk()) topk(*right.topk(), s);

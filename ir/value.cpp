@@ -1,6 +1,7 @@
 #include "ir/value.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "ir/scalar.h"
@@ -85,6 +86,7 @@ Value cast(DType type, Value a) {
     if (a->type == type && widened(type) == type) return a;
     if (a->op == Op::Const && is_float(type) && type != DType::Tf32 && widened(type) == type && !is_float(a->type))
         return number(static_cast<double>(a->integer), type);
+    if (a->op == Op::Const && type == DType::F64 && is_float(a->type)) return number(a->number, DType::F64);
     if (a->op == Op::Const && type == DType::I64 && a->type == DType::I32) return integer(a->integer, type);
     ValueNode n{Op::Cast, type == DType::Bool ? DType::Bool : widened(type)};
     n.args = {std::move(a)};
@@ -127,7 +129,15 @@ Value binary(Op op, Value a, Value b) {
     return make(std::move(n));
 }
 
+/// The comparison that holds when this one of integers does not; other values: Op::Not.
+static Op opposite(const Value& v) {
+    if (!is_comparison(v->op) || is_float(v->args[0]->type)) return Op::Not;
+    constexpr std::array<Op, 6> other{Op::Ne, Op::Eq, Op::Ge, Op::Gt, Op::Le, Op::Lt};
+    return other[static_cast<size_t>(v->op) - static_cast<size_t>(Op::Eq)];
+}
+
 Value unary(Op op, Value a) {
+    if (op == Op::Not && opposite(a) != Op::Not) return binary(opposite(a), a->args[0], a->args[1]);
     if (op == Op::Neg && a->op == Op::OfIndex) return of_index(constant(0) - a->subscripts[0]);
     if (op == Op::Neg && a->op == Op::Const && is_float(a->type)) return number(-a->number, a->type);
     if (op == Op::Neg && a->op == Op::Const && is_int(a->type)) return integer(apply(IndexOp::Sub, 0, a->integer), a->type);

@@ -279,7 +279,24 @@ static void names_in(const std::vector<Linear>& all, std::set<std::string>& out)
         for (const auto& [m, c] : l) out.insert(m.begin(), m.end());
 }
 
+/// By the signs of its parts alone: dimensions and names whose range starts at a constant.
+bool Facts::obviously_nonnegative(const Index& e) const {
+    switch (e->op) {
+        case IndexOp::Const: return e->value >= 0;
+        case IndexOp::Name: {
+            const auto range = ranges_.find(e->name);
+            return range == ranges_.end() || (is_const(range->second.base) && range->second.base->value >= 0);
+        }
+        case IndexOp::Sub:
+        case IndexOp::Load: return false;
+        case IndexOp::Segment: return true;
+        case IndexOp::Max: return obviously_nonnegative(e->args[0]) || obviously_nonnegative(e->args[1]);
+        default: return obviously_nonnegative(e->args[0]) && obviously_nonnegative(e->args[1]);
+    }
+}
+
 bool Facts::nonnegative(const Index& e) const {
+    if (obviously_nonnegative(e)) return true;
     const Linear goal = linear(e);
     if (is_number(goal)) return constant_of(goal) >= 0;
     const Linear negated = plus(number_of(-1), goal, -1);
@@ -299,6 +316,12 @@ bool Facts::nonnegative(const Index& e) const {
     constraints.push_back(negated);
     multiply_bounds(constraints, negated);
     return infeasible(std::move(constraints));
+}
+
+bool Facts::less(const Index& a, const Index& b) const {
+    const auto range = a->op == IndexOp::Name ? ranges_.find(a->name) : ranges_.end();
+    if (range != ranges_.end() && is_const(range->second.base, 0) && ir::equal(range->second.size, b)) return true;
+    return nonnegative(b - a - constant(1));
 }
 
 std::optional<int64_t> Facts::value(const Index& e) const {

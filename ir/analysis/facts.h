@@ -28,7 +28,7 @@ class Facts {
     void add_negation(const Value& condition);
 
     bool nonnegative(const Index& e) const;
-    bool less(const Index& a, const Index& b) const { return nonnegative(b - a - constant(1)); }
+    bool less(const Index& a, const Index& b) const;
     bool equal(const Index& a, const Index& b) const { return nonnegative(a - b) && nonnegative(b - a); }
     /// A constant the expression always equals.
     std::optional<int64_t> value(const Index& e) const;
@@ -41,6 +41,7 @@ class Facts {
     struct Range {
         Index base, size;
     };
+    bool obviously_nonnegative(const Index& e) const;
     Linear linear(const Index& e) const;
     Linear atom(const Index& e) const;
     Linear quotient(const Index& a, const Index& b) const;

@@ -17,7 +17,7 @@ struct bf16 { unsigned short bits; };
 struct f8e4m3 { u8 bits; };
 struct f8e5m2 { u8 bits; };
 
-#define ACU_DEVICE static __device__ __forceinline__
+#define ACU_DEVICE __device__ __forceinline__
 
 ACU_DEVICE unsigned bits_of(float x) { return __float_as_uint(x); }
 ACU_DEVICE float float_of(unsigned bits) { return __uint_as_float(bits); }
