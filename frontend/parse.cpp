@@ -358,17 +358,10 @@ class Builder {
 
     ExprPtr expr(Ctx::ExprContext& c) {
         Expr e{Expr::Name, at(c.start)};
-        if (auto* n = dynamic_cast<Ctx::NameContext*>(&c)) e.text = text(n->NAME());
+        if (auto* n = dynamic_cast<Ctx::NameContext*>(&c)) name(*n, e);
         else if (auto* l = dynamic_cast<Ctx::LiteralContext*>(&c)) literal(*l, e);
         else if (auto* g = dynamic_cast<Ctx::GroupContext*>(&c)) return group(*g);
-        else if (auto* a = dynamic_cast<Ctx::AccessContext*>(&c)) {
-            e.kind = Expr::Access, e.text = text(a->NAME());
-            for (auto* s : a->subscript()) e.args.push_back(subscript(*s));
-        } else if (auto* f = dynamic_cast<Ctx::CallContext*>(&c)) {
-            e.kind = Expr::Call, e.text = text(f->NAME());
-            append(e.args, f->expr());
-            for (auto* g : f->argument()) e.generics.emplace_back(text(g->NAME()), expr(*g->expr()));
-        } else if (auto* u = dynamic_cast<Ctx::UnaryContext*>(&c)) {
+        else if (auto* u = dynamic_cast<Ctx::UnaryContext*>(&c)) {
             e.kind = Expr::Unary, e.text = c.start->getText();
             e.args = {expr(*u->expr())};
         } else if (auto* i = dynamic_cast<Ctx::InfixContext*>(&c)) infix(*i, e);
@@ -380,6 +373,17 @@ class Builder {
             append(e.args, o->expr());
         } else if (auto* r = dynamic_cast<Ctx::ReductionContext*>(&c)) reduction(*r, e);
         return std::make_shared<const Expr>(std::move(e));
+    }
+
+    /// A name, an access or a call.
+    void name(Ctx::NameContext& c, Expr& e) {
+        e.text = text(c.NAME());
+        Ctx::SuffixContext* s = c.suffix();
+        if (!s) return;
+        e.kind = s->start->getText() == "[" ? Expr::Access : Expr::Call;
+        for (auto* i : s->subscript()) e.args.push_back(subscript(*i));
+        append(e.args, s->expr());
+        for (auto* g : s->argument()) e.generics.emplace_back(text(g->NAME()), expr(*g->expr()));
     }
 
     ExprPtr group(Ctx::GroupContext& c) {

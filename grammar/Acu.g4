@@ -33,10 +33,7 @@ topk: TOPK '(' axis ',' expr ')' expr;
 axis: NAME ('in' expr)?;
 
 expr
-    : NAME OPEN argument (',' argument)* CLOSE '(' (expr (',' expr)*)? ')'   # call
-    | NAME '(' (expr (',' expr)* ','?)? ')'                                  # call
-    | NAME '[' (subscript (',' subscript)*)? ']'                             # access
-    | NAME                                                                   # name
+    : NAME suffix?                                                           # name
     | (INT | FLOAT | 'true' | 'false')                                       # literal
     | '(' expr ')'                                                           # group
     | ('-' | '!' | '~') expr                                                 # unary
@@ -52,6 +49,10 @@ expr
     | 'if' expr 'then' expr 'else' expr                                      # conditional
     | expr 'or' expr                                                         # otherwise
     | REDUCE '(' axis (',' axis)* ('where' expr)? ')' expr                   # reduction
+    ;
+suffix
+    : (OPEN argument (',' argument)* CLOSE)? '(' (expr (',' expr)* ','?)? ')'
+    | '[' (subscript (',' subscript)*)? ']'
     ;
 argument: NAME '=' expr;
 

@@ -24,6 +24,7 @@ ROOT = HERE.parent.parent
 FINDING = re.compile(r"^(?P<file>[^\s].*?)(?::(?P<line>\d+):(?P<column>\d+))?: (?:error|warning)\[(?P<code>[\w.-]+)\]: ", re.M)
 HELP = re.compile(r"^  help: (.*)$", re.M)
 LITERAL = re.compile(r'"([a-z]+\.[a-z0-9]+(?:-[a-z0-9]+)*)"')
+INSIDES = re.compile(r"error\[internal\]|Stack dump|terminate called|\b\d+l\b")  # `0l` is how the IR prints 64-bit integers
 LIMIT = 10.0
 
 # Codes that this machine cannot provoke: they speak of devices, of compilers on the machine, or of acuc itself.
@@ -99,7 +100,7 @@ def differences(wanted: Wanted, exit_code: int, text: str) -> list[str]:
     out += [f"no help says `{h}`" for h in wanted.helps if not any(h in line for line in helps)]
     if not wanted.places:
         out.append("the file expects nothing")
-    if "error[internal]" in text or "Stack dump" in text:
+    if INSIDES.search(text):
         out.append("the output speaks of the compiler's insides")
     return out
 

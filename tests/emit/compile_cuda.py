@@ -1,7 +1,8 @@
 """Compiles emitted kernels without a GPU: CUDA with nvcc 13 or NVRTC 12.9, HIP with hipcc.
 
-Every function takes many kernels and returns one message for each that does not compile. `scripts/setup --toolchains`
-installs the compilers; a missing one raises MissingToolchain. Compilers run through ccache where it exists.
+Every function takes many kernels and returns one message for each that does not compile or draws a warning, other than
+that something is unused. `scripts/setup --toolchains` installs the compilers; a missing one raises MissingToolchain.
+Compilers run through ccache where it exists.
 
 NVRTC takes about 0.1 s a kernel and nvcc 1 s, so let NVRTC see every kernel and nvcc one of each kind.
 """
@@ -18,6 +19,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 2
+# Warnings are errors; 177 and 550: declared, or set, but never used.
+NVCC_FLAGS = ["-std=c++17", "-Werror", "all-warnings", "-diag-suppress", "177,550", "-c"]
+HIP_FLAGS = ["-std=c++17", "-O3", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter", "-c"]
 
 
 class MissingToolchain(RuntimeError):
@@ -56,18 +60,26 @@ def find_nvrtc12() -> Path | None:
 
 
 def compile_cubin(paths: Sequence[Path], arch: str, include: Sequence[Path] = ()) -> list[str]:
-    """Compiles each .cu to a cubin with nvcc, device code only."""
-    compiler = _require("nvcc", find_nvcc())
+    """Compiles each .cu to a cubin with nvcc: reads the host code, but generates device code only."""
     # -c says the same as -cubin; without it ccache takes the call for a link and does not cache it.
-    flags = [f"-arch={arch}", "-std=c++17", "-c", "-cubin"]
-    return _compile_all(compiler, flags, paths, include)
+    return _compile_all(_require("nvcc", find_nvcc()), [f"-arch={arch}", *NVCC_FLAGS, "-cubin"], paths, include)
+
+
+def compile_object(paths: Sequence[Path], arch: str, include: Sequence[Path] = ()) -> list[str]:
+    """Compiles each .cu to an object file with nvcc, host and device code."""
+    flags = [f"-arch={arch}", *NVCC_FLAGS, "-Xcompiler", "-Wall,-Wextra,-Werror,-Wno-unused-function"]
+    return _compile_all(_require("nvcc", find_nvcc()), flags, paths, include)
 
 
 def compile_hip(paths: Sequence[Path], arch: str = "gfx90a", include: Sequence[Path] = ()) -> list[str]:
-    """Compiles each .hip to a code object with hipcc, device code only."""
-    compiler = _require("hipcc", find_hipcc())
-    flags = [f"--offload-arch={arch}", "-std=c++17", "-O3", "--cuda-device-only", "-c"]
-    return _compile_all(compiler, flags, paths, include)
+    """Compiles each .hip to a code object with hipcc: reads the host code, but generates device code only."""
+    flags = [f"--offload-arch={arch}", *HIP_FLAGS, "--cuda-device-only"]
+    return _compile_all(_require("hipcc", find_hipcc()), flags, paths, include)
+
+
+def compile_hip_object(paths: Sequence[Path], arch: str = "gfx90a", include: Sequence[Path] = ()) -> list[str]:
+    """Compiles each .hip to an object file with hipcc, host and device code."""
+    return _compile_all(_require("hipcc", find_hipcc()), [f"--offload-arch={arch}", *HIP_FLAGS], paths, include)
 
 
 def nvrtc_compile_all(paths: Sequence[Path], arch: str, include: Sequence[Path] = ()) -> list[str]:
@@ -141,12 +153,16 @@ def _compile_all(compiler: Path, flags: list[str], paths: Sequence[Path], includ
 
 
 def _compile_one(command: list[str], path: Path, folder: str) -> str | None:
-    """Returns what the compiler printed if it failed. Runs beside the file: a name without folders keeps ccache's key the same."""
+    """Returns what the compiler printed if it failed. Runs beside the file: a name without folders keeps ccache's key the same.
+
+    ccache may preprocess without __CUDA_ARCH__ and so not see all device code: it is to hash the whole file, too.
+    """
     handle, output = tempfile.mkstemp(suffix=".o", dir=folder)
     os.close(handle)
     result = subprocess.run(
         [*command, path.name, "-o", output],
         cwd=path.parent,
+        env={**os.environ, "CCACHE_EXTRAFILES": path.name},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

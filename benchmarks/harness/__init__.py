@@ -1,0 +1,1 @@
+"""Parts of the device correctness harness: benchmarks/correctness.py."""
