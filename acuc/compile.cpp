@@ -7,6 +7,7 @@
 #include "acuc/options.h"
 #include "codegen/cpu.h"
 #include "codegen/dialect.h"
+#include "frontend/ast_print.h"
 #include "ir/lower/lower.h"
 
 namespace acu {
@@ -63,7 +64,7 @@ int compile(const CompileArguments& a) {
     const frontend::Module* m = s.open(a.chosen.file);
     if (!m || s.failed()) return s.report();
     if (a.emit == "ast") {
-        for (const auto& op : m->file.ops) fmt::print("op {}: {} generics, {} parameters, {} outputs, {} statements\n", op.name, op.generics.size(), op.params.size(), op.outputs.size(), op.body.size());
+        fmt::print("{}", frontend::print(m->file));
         return 0;
     }
     const std::vector<Subject> subjects = subjects_of(s, *m, a.chosen.selection);

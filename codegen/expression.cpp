@@ -122,8 +122,8 @@ std::string ExpressionWriter::inside(const std::string& tensor, const std::vecto
     const auto test = [&](const std::string& t) { s += (s.empty() ? "" : " && ") + t; };
     for (size_t i = 0; i < subscripts.size(); ++i) {
         const bool loaded = mentions_load(subscripts[i]) && subscripts[i]->op != IndexOp::Segment;
-        if (loaded || !facts_.nonnegative(subscripts[i])) test(fmt::format("{} >= 0", index(subscripts[i], 1, false)));
-        if (loaded || !facts_.less(subscripts[i], d.dims[i].size)) test(fmt::format("{} < {}", index(subscripts[i], 1, false), index(d.dims[i].size, 1, true)));
+        if (loaded || !facts_.obviously_nonnegative(subscripts[i])) test(fmt::format("{} >= 0", index(subscripts[i], 1, false)));
+        if (loaded || !facts_.obviously_less(subscripts[i], d.dims[i].size)) test(fmt::format("{} < {}", index(subscripts[i], 1, false), index(d.dims[i].size, 1, true)));
     }
     return s;
 }

@@ -37,7 +37,7 @@ class ExpressionWriter {
     std::string element(const std::string& tensor, const std::vector<ir::Index>& subscripts);
     /// `v`, of type `from`, as it is stored in an element of `type`.
     std::string stored(const std::string& v, ir::DType from, ir::DType type) const;
-    /// The condition that the subscripts lie inside, as far as it is not proven; empty: they do.
+    /// The condition that the subscripts lie inside, without what is obvious; empty: they do.
     std::string inside(const std::string& tensor, const std::vector<ir::Index>& subscripts);
     /// `const T t = …;` for each value that is used more than once outside of conditions; later calls of `value` use the names.
     std::vector<std::string> shared(const std::vector<ir::Value>& values);

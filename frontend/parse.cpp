@@ -28,92 +28,94 @@ bool in(const std::string& text, std::initializer_list<std::string_view> set) { 
 
 void retype(Token& t, size_t type) { static_cast<CommonToken&>(t).setType(type); }
 
-/// The visible tokens, by position; answers the index of the bracket that closes the one at `open`, or the end.
-size_t closing(const std::vector<Token*>& t, size_t open, std::string_view opener, std::string_view closer) {
+/// A token with its text, which ANTLR makes anew for each question.
+struct Word {
+    Token* token;
+    std::string text;
+    bool is(size_t type) const { return token->getType() == type; }
+};
+using Words = std::vector<Word>;
+
+/// The index of the bracket that closes the one at `open`, or the end.
+size_t closing(const Words& t, size_t open) {
     int depth = 0;
     for (size_t i = open; i < t.size(); ++i) {
-        const std::string s = t[i]->getText();
-        depth += s == opener;
-        depth -= s == closer;
+        depth += t[i].text == "(";
+        depth -= t[i].text == ")";
         if (depth == 0) return i;
     }
     return t.size();
 }
 
-bool starts_operand(const Token& t) {
-    return t.getType() == AcuLexer::NAME || t.getType() == AcuLexer::INT || t.getType() == AcuLexer::FLOAT || in(t.getText(), {"(", "if", "!", "~", "true", "false"});
+bool starts_operand(const Word& t) {
+    return t.is(AcuLexer::NAME) || t.is(AcuLexer::INT) || t.is(AcuLexer::FLOAT) || in(t.text, {"(", "if", "!", "~", "true", "false"});
 }
 
 /// `max(a, b)` is a call; `max(n) x[n]`, `max(r in 3, s in 3) …` and `max(p, q) x[p, q]` are reductions.
-bool opens_reduction(const std::vector<Token*>& t, size_t at) {
-    const std::string word = t[at]->getText();
-    if (at > 0 && in(t[at - 1]->getText(), {"op", "fn", "for"})) return false;
-    if (in(word, {"sum", "prod", "any", "all", "argmax", "argmin"})) return true;
-    if (!in(word, {"max", "min"})) return false;
-    const size_t close = closing(t, at + 1, "(", ")");
+bool opens_reduction(const Words& t, size_t at) {
+    if (at > 0 && in(t[at - 1].text, {"op", "fn", "for"})) return false;
+    if (in(t[at].text, {"sum", "prod", "any", "all", "argmax", "argmin"})) return true;
+    if (!in(t[at].text, {"max", "min"})) return false;
+    const size_t close = closing(t, at + 1);
     int depth = 0, commas = 0;
     for (size_t i = at + 1; i < close; ++i) {
-        const std::string s = t[i]->getText();
-        depth += in(s, {"(", "["}) - in(s, {")", "]"});
-        if (depth == 1 && in(s, {"in", "where"})) return true;
-        commas += depth == 1 && s == ",";
+        depth += in(t[i].text, {"(", "["}) - in(t[i].text, {")", "]"});
+        if (depth == 1 && in(t[i].text, {"in", "where"})) return true;
+        commas += depth == 1 && t[i].text == ",";
     }
     if (commas == 0) return true;
-    return close + 1 < t.size() && t[close + 1]->getLine() == t[close]->getLine() && starts_operand(*t[close + 1]);
+    return close + 1 < t.size() && t[close + 1].token->getLine() == t[close].token->getLine() && starts_operand(t[close + 1]);
 }
 
-void mark_reductions(const std::vector<Token*>& t) {
+void mark_reductions(const Words& t) {
     for (size_t i = 0; i + 1 < t.size(); ++i) {
-        if (t[i]->getType() != AcuLexer::NAME || t[i + 1]->getText() != "(") continue;
-        if (t[i]->getText() == "topk" && (i == 0 || !in(t[i - 1]->getText(), {"op", "fn", "for"}))) retype(*t[i], AcuParser::TOPK);
-        else if (opens_reduction(t, i)) retype(*t[i], AcuParser::REDUCE);
+        if (!t[i].is(AcuLexer::NAME) || t[i + 1].text != "(") continue;
+        if (t[i].text == "topk" && (i == 0 || !in(t[i - 1].text, {"op", "fn", "for"}))) retype(*t[i].token, AcuParser::TOPK);
+        else if (opens_reduction(t, i)) retype(*t[i].token, AcuParser::REDUCE);
     }
 }
 
-bool opens_generics(const std::vector<Token*>& t, size_t at) {
-    if (at < 2 || t[at - 1]->getType() != AcuLexer::NAME) return false;
-    if (t[at - 2]->getText() == "op") return true;
-    return at + 2 < t.size() && t[at + 1]->getType() == AcuLexer::NAME && t[at + 2]->getText() == "=";
+bool opens_generics(const Words& t, size_t at) {
+    if (at < 2 || !t[at - 1].is(AcuLexer::NAME)) return false;
+    if (t[at - 2].text == "op") return true;
+    return at + 2 < t.size() && t[at + 1].is(AcuLexer::NAME) && t[at + 2].text == "=";
 }
 
-void mark_generics(const std::vector<Token*>& t) {
+void mark_generics(const Words& t) {
     for (size_t i = 0; i < t.size(); ++i) {
-        if (t[i]->getText() != "<" || !opens_generics(t, i)) continue;
+        if (t[i].text != "<" || !opens_generics(t, i)) continue;
         int depth = 0;
         for (size_t j = i + 1; j < t.size(); ++j) {
-            const std::string s = t[j]->getText();
-            depth += in(s, {"(", "["}) - in(s, {")", "]"});
-            if (s == ">" && depth == 0) {
-                retype(*t[i], AcuParser::OPEN), retype(*t[j], AcuParser::CLOSE);
+            depth += in(t[j].text, {"(", "["}) - in(t[j].text, {")", "]"});
+            if (t[j].text == ">" && depth == 0) {
+                retype(*t[i].token, AcuParser::OPEN), retype(*t[j].token, AcuParser::CLOSE);
                 break;
             }
         }
     }
 }
 
-bool continues_line(const Token& t) {
-    return in(t.getText(), {"+", "-", "*", "/", "%", "&", "|", "^", "&&", "||", "==", "!=", "<", "<=", ">", ">=", "<<", ">>", "!", "~", ",", "=", "+=", "->", ":", "where", "then", "else",
-                            "or", "if", "for", "op", "fn", "in", "scan", "."}) &&
-           t.getType() != AcuParser::CLOSE;
+bool continues_line(const Word& t) {
+    return in(t.text, {"+", "-", "*", "/", "%", "&", "|", "^", "&&", "||", "==", "!=", "<", "<=", ">", ">=", "<<", ">>", "!", "~", ",", "=", "+=", "->", ":", "where", "then", "else", "or", "if", "for",
+                       "op", "fn", "in", "scan", "."}) &&
+           !t.is(AcuParser::CLOSE);
 }
-bool joins_previous(const Token& t) { return in(t.getText(), {"then", "else", "where", "->", "or", "{"}); }
+bool joins_previous(const Word& t) { return in(t.text, {"then", "else", "where", "->", "or", "{"}); }
 
 /// Which line ends count: not those inside brackets, after an operator, or before a word that continues.
-std::vector<bool> dropped_line_ends(const std::vector<Token*>& t) {
+std::vector<bool> dropped_line_ends(const Words& t) {
     std::vector<bool> drop(t.size());
     std::vector<char> open;
     for (size_t i = 0; i < t.size(); ++i) {
-        const std::string s = t[i]->getText();
-        const bool angle_open = t[i]->getType() == AcuParser::OPEN, angle_close = t[i]->getType() == AcuParser::CLOSE;
-        if (in(s, {"(", "[", "{"}) || angle_open) open.push_back(s[0]);
-        if ((in(s, {")", "]", "}"}) || angle_close) && !open.empty()) open.pop_back();
-        if (t[i]->getType() != AcuLexer::NL) continue;
+        if (in(t[i].text, {"(", "[", "{"}) || t[i].is(AcuParser::OPEN)) open.push_back(t[i].text[0]);
+        if ((in(t[i].text, {")", "]", "}"}) || t[i].is(AcuParser::CLOSE)) && !open.empty()) open.pop_back();
+        if (!t[i].is(AcuLexer::NL)) continue;
         size_t next = i;
-        while (next < t.size() && t[next]->getType() == AcuLexer::NL) ++next;
+        while (next < t.size() && t[next].is(AcuLexer::NL)) ++next;
         size_t before = i;
-        while (before > 0 && t[before]->getType() == AcuLexer::NL) --before;
+        while (before > 0 && t[before].is(AcuLexer::NL)) --before;
         const bool inside = !open.empty() && open.back() != '{';
-        drop[i] = inside || continues_line(*t[before]) || (next < t.size() && joins_previous(*t[next]));
+        drop[i] = inside || continues_line(t[before]) || (next < t.size() && joins_previous(t[next]));
     }
     return drop;
 }
@@ -132,17 +134,17 @@ struct Tokens {
 
 std::unique_ptr<Tokens> read_tokens(const std::string& text) {
     auto out = std::make_unique<Tokens>(text);
-    std::vector<Token*> visible, words;
+    Words visible, words;
     for (const TokenPtr& t : out->all) {
         if (t->getChannel() != Token::DEFAULT_CHANNEL) continue;
-        visible.push_back(t.get());
-        if (t->getType() != AcuLexer::NL) words.push_back(t.get());
+        visible.push_back({t.get(), t->getText()});
+        if (t->getType() != AcuLexer::NL) words.push_back(visible.back());
     }
     mark_reductions(words);
     mark_generics(words);
     const std::vector<bool> drop = dropped_line_ends(visible);
     for (size_t i = 0; i < visible.size(); ++i)
-        if (!drop[i]) out->parsed.push_back(std::make_unique<CommonToken>(visible[i]));
+        if (!drop[i]) out->parsed.push_back(std::make_unique<CommonToken>(visible[i].token));
     return out;
 }
 

@@ -279,7 +279,6 @@ static void names_in(const std::vector<Linear>& all, std::set<std::string>& out)
         for (const auto& [m, c] : l) out.insert(m.begin(), m.end());
 }
 
-/// By the signs of its parts alone: dimensions and names whose range starts at a constant.
 bool Facts::obviously_nonnegative(const Index& e) const {
     switch (e->op) {
         case IndexOp::Const: return e->value >= 0;
@@ -318,11 +317,12 @@ bool Facts::nonnegative(const Index& e) const {
     return infeasible(std::move(constraints));
 }
 
-bool Facts::less(const Index& a, const Index& b) const {
+bool Facts::obviously_less(const Index& a, const Index& b) const {
     const auto range = a->op == IndexOp::Name ? ranges_.find(a->name) : ranges_.end();
-    if (range != ranges_.end() && is_const(range->second.base, 0) && ir::equal(range->second.size, b)) return true;
-    return nonnegative(b - a - constant(1));
+    return range != ranges_.end() && is_const(range->second.base, 0) && ir::equal(range->second.size, b);
 }
+
+bool Facts::less(const Index& a, const Index& b) const { return obviously_less(a, b) || nonnegative(b - a - constant(1)); }
 
 std::optional<int64_t> Facts::value(const Index& e) const {
     const Linear l = linear(e);

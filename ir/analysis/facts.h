@@ -28,6 +28,10 @@ class Facts {
     void add_negation(const Value& condition);
 
     bool nonnegative(const Index& e) const;
+    /// By the signs of its parts alone, which costs little.
+    bool obviously_nonnegative(const Index& e) const;
+    /// A name below the end of its own range.
+    bool obviously_less(const Index& a, const Index& b) const;
     bool less(const Index& a, const Index& b) const;
     bool equal(const Index& a, const Index& b) const { return nonnegative(a - b) && nonnegative(b - a); }
     /// A constant the expression always equals.
@@ -41,7 +45,6 @@ class Facts {
     struct Range {
         Index base, size;
     };
-    bool obviously_nonnegative(const Index& e) const;
     Linear linear(const Index& e) const;
     Linear atom(const Index& e) const;
     Linear quotient(const Index& a, const Index& b) const;

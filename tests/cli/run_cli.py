@@ -42,6 +42,8 @@ def main() -> int:
     parser.add_argument("NAME", nargs="*", help="only the tests with this in their name")
     arguments = parser.parse_args()
     acuc = Path(arguments.acuc or ROOT / arguments.build / "acuc").absolute()
+    if not os.access(acuc, os.X_OK):
+        sys.exit(f"no compiler at {acuc}: build it first")
     seed = int(os.environ.get("ACU_SEED", "1"))
     chosen = [t for t in TESTS if not arguments.NAME or any(n in t.__name__ for n in arguments.NAME)]
     counts = {"passed": 0, "failed": 0, "skipped": 0}

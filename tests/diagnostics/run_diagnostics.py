@@ -165,6 +165,8 @@ def read_arguments() -> argparse.Namespace:
 def main() -> int:
     arguments = read_arguments()
     acuc = Path(arguments.acuc or ROOT / arguments.build / "acuc").absolute()
+    if not os.access(acuc, os.X_OK):
+        sys.exit(f"no compiler at {acuc}: build it first")
     chosen = [p for p in sorted(HERE.glob("*.acu")) if not arguments.NAME or any(n in p.name for n in arguments.NAME)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda p: check_file(acuc, p), chosen))
