@@ -22,6 +22,8 @@ struct Traits {
 
 int bits_of(DType t) { return static_cast<int>(-std::log2(info(t).unit)); }
 
+double added_terms(const Value& v) { return v->op == Op::Add || v->op == Op::Sub ? added_terms(v->args[0]) + added_terms(v->args[1]) : 1; }
+
 void look(const Value& v, const Env& dims, Traits& t) {
     if (v->op == Op::Reduce) {
         double n = 1;
@@ -42,7 +44,7 @@ Traits traits_of(const Program& p, const Env& dims) {
         for (const Axis& a : b.axes)
             if (a.kind != AxisKind::Par) n *= static_cast<double>(std::max<int64_t>(1, evaluate(a.size, dims)));
         t.terms = std::max(t.terms, n);
-        for (const Value& v : b.vals) look(v, dims, t);
+        for (const Value& v : b.vals) look(v, dims, t), t.terms = std::max(t.terms, added_terms(v));
     });
     return t;
 }

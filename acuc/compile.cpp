@@ -28,20 +28,42 @@ Result<std::string> emitted(const Subject& s, const std::string& what, const Tar
     return what == "plan" ? e->plan : e->source;
 }
 
-Status write_files(const Subject& s, const Target& target, const std::string& directory) {
-    std::error_code ec;
-    std::filesystem::create_directories(directory, ec);
-    if (ec) return Diagnostic{"file.unwritable", {}, fmt::format("cannot make the folder `{}`: {}", directory, ec.message())};
-    const auto e = compile_subject(s, target);
+/// The files of one operator.
+struct Files {
+    std::string stem;
+    codegen::Emitted emitted;
+};
+
+Result<Files> files_of(const Subject& s, const Target& target, const std::string& directory) {
+    auto e = compile_subject(s, target);
     if (!e) return e.why();
-    const std::string stem = (std::filesystem::path(directory) / s.op.program.name).string();
+    return Files{(std::filesystem::path(directory) / s.op.program.name).string(), std::move(*e)};
+}
+
+Status write(const Files& f, const Target& target) {
     const std::pair<std::string, const std::string*> files[] = {
-        {stem + std::string(codegen::dialect_of(target.platform).extension), &e->source}, {stem + ".h", &e->header}, {stem + ".plan.json", &e->plan}};
+        {f.stem + std::string(codegen::dialect_of(target.platform).extension), &f.emitted.source}, {f.stem + ".h", &f.emitted.header}, {f.stem + ".plan.json", &f.emitted.plan}};
     for (const auto& [path, text] : files) {
         if (const Status w = write_text(path, *text); !w) return w;
         fmt::print("wrote {}\n", path);
     }
     return ok();
+}
+
+/// Compiles all before it writes any.
+int write_all(const std::vector<Subject>& subjects, const Target& target, const std::string& directory) {
+    std::vector<Files> all;
+    for (const Subject& s : subjects) {
+        auto f = files_of(s, target, directory);
+        if (!f) return fail(f.why());
+        all.push_back(std::move(*f));
+    }
+    std::error_code ec;
+    std::filesystem::create_directories(directory, ec);
+    if (ec) return fail({"file.unwritable", {}, fmt::format("cannot make the folder `{}`: {}", directory, ec.message())});
+    for (const Files& f : all)
+        if (const Status w = write(f, target); !w) return fail(w.why());
+    return 0;
 }
 
 /// The target, where one is needed; null after an error.
@@ -73,11 +95,8 @@ int compile(const CompileArguments& a) {
     int exit = 0;
     const Target* target = needs_target ? target_of(a, exit) : nullptr;
     if (needs_target && !target) return exit;
+    if (a.emit.empty()) return write_all(subjects, *target, a.output);
     for (const Subject& subject : subjects) {
-        if (a.emit.empty()) {
-            if (const Status w = write_files(subject, *target, a.output); !w) return fail(w.why());
-            continue;
-        }
         const auto text = emitted(subject, a.emit, target);
         if (!text) return fail(text.why());
         fmt::print("{}", *text);

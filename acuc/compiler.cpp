@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "codegen/contract.h"
 #include "frontend/schedule.h"
 #include "ir/lower/lower.h"
 
@@ -173,6 +174,9 @@ void check_module(Session& s, const Module& m) {
 ir::Program planned(const ir::Program& tensor) { return ir::lower::fallback_plan(ir::lower::lower_reductions(tensor)); }
 
 Result<codegen::Emitted> compile_subject(const Subject& s, const Target& target) {
+    const ir::Env known = ir::known_dims(s.op.program);
+    if (known.size() == s.op.program.dims.size())
+        if (const Status f = codegen::check_facts(s.op.program, known); !f) return f.why();
     return codegen::emit(planned(s.op.program), target, {s.spec, s.op.doc, s.op.program, s.op.scalars});
 }
 

@@ -52,7 +52,7 @@ def parse_options() -> argparse.Namespace:
     ap.add_argument('--acuc-run', action='store_true', help='also run `acuc run --check`')
     ap.add_argument('--skip-launchers', action='store_true', help='only what --acuc-run adds')
     ap.add_argument('--acuc-jobs', type=int, default=12)
-    ap.add_argument('--acuc-seconds', type=float, default=120, help='time limit of one acuc run')
+    ap.add_argument('--acuc-seconds', type=float, default=240, help='time limit of one acuc run')
     ap.add_argument('--acuc-memory', type=float, default=110, help='GB of GPU memory for concurrent acuc runs')
     ap.add_argument('--check-seconds', type=float, default=20, help='for the reference of one output in acuc run')
     ap.add_argument('--host-only', action='store_true')

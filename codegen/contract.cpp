@@ -101,7 +101,7 @@ Status check_facts(const Program& p, const Env& dims) {
             std::set<std::string> names;
             free_names(v, names);
             for (const std::string& n : names) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", n, dims.at(n));
-            return Diagnostic{"shape.fact", {}, fmt::format("the sizes break the condition `{}` ({})", print(v), values)};
+            return Diagnostic{"shape.fact", {}, fmt::format("the sizes break the condition `{}`{}", describe(v), values.empty() ? "" : fmt::format(" ({})", values))};
         }
     for (const Decl& d : p.decls)
         for (const Window& w : d.dims)

@@ -180,7 +180,7 @@ std::string ExpressionWriter::cast(const ValueNode& v) {
         default: break;
     }
     if (from_float) return fmt::format("to_{}({})", name_of(to), value(a));
-    if (widened(to) == to) return fmt::format("({}){}", value_type(to), operand(a));
+    if (to == DType::I64 || a->type == DType::Bool || (to == DType::I32 && a->type == DType::I32)) return fmt::format("({}){}", value_type(to), operand(a));
     return fmt::format("clamp_{}({})", name_of(to), value(a));
 }
 

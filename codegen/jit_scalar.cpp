@@ -205,7 +205,7 @@ Val ScalarBuilder::round_tf32(Val x) {
 
 Val ScalarBuilder::convert(Val x, DType to) {
     if (to == DType::Bool) return whole(real(x) ? b.CreateFCmpUNE(x, llvm::ConstantFP::get(x->getType(), 0.0)) : truth(x));
-    if (!is_float(to)) return real(x) || widened(to) != to ? saturate(x, to) : wrap(x, to);
+    if (!is_float(to)) return saturate(x, to);
     if (to == DType::F64) return to_double(x);
     const Val narrow = to_float(x);
     return to == DType::Tf32 ? round_tf32(narrow) : decode(to, encode_float(to, narrow));

@@ -246,7 +246,7 @@ class Launcher {
             free_names(f, names);
             std::string shown, values;
             for (const std::string& n : names) shown += fmt::format("{}{} = %lld", shown.empty() ? " (" : ", ", n), values += fmt::format(", (long long){}", id(n));
-            line(1, "if (!({})) return report.fail(ACU_ERROR_SHAPE, \"the sizes break the condition `{}`{}\"{});", host_.value(f), escaped(print(f)), shown.empty() ? "" : shown + ")", values);
+            line(1, "if (!({})) return report.fail(ACU_ERROR_SHAPE, \"the sizes break the condition `{}`{}\"{});", host_.value(f), escaped(describe(f)), shown.empty() ? "" : shown + ")", values);
         }
     }
 
@@ -341,7 +341,7 @@ std::string comment_of(const Program& p, const Origin& origin) {
         const auto known = origin.scalars.find(d.name);
         if (d.scope == Scope::Param) s += fmt::format(" * {}: {}{}\n", d.name, name_of(d.type), known == origin.scalars.end() ? "" : fmt::format(", usually {}", known->second));
     }
-    for (const Value& f : p.facts) s += fmt::format(" * where {}\n", print(f));
+    for (const Value& f : p.facts) s += fmt::format(" * where {}\n", describe(f));
     return s + " * workspace: device memory for intermediates, aligned to 256 bytes, or NULL: it is then allocated and freed in the order of the stream.\n"
                " * Asynchronous on `stream` (NULL: the default stream). Outputs must not share memory with anything else. */\n";
 }

@@ -28,6 +28,7 @@ struct Expr {
     int64_t integer = 0;
     double number = 0;
     bool pack = false;
+    Loc sign = {};                                                 ///< of an infix operator
     bool grouped = false;                                          ///< stood in parentheses
     std::vector<AxisSpec> axes = {};                               ///< of a reduction; its body is args[0], its condition args[1]
     std::vector<std::pair<std::string, ExprPtr>> generics = {};    ///< compile-time arguments of a call

@@ -9,6 +9,8 @@ namespace acu::frontend {
 
 namespace {
 
+constexpr int64_t largest_dim = int64_t{1} << 40;
+
 /// What a name of an operator's signature is.
 enum class Kind { Type, Value, Scalar, Tensor, Dim, Pack, Unknown };
 
@@ -93,8 +95,8 @@ class CaseReader {
                 else bad("is a compile-time value", "an integer, `true` or `false`");
                 return;
             case Kind::Dim:
-                if (const auto v = s.values.size() == 1 && !s.list ? whole(*s.values[0]) : std::nullopt; v && *v >= 0) out.bindings.dims[s.name] = *v;
-                else bad("is a dimension", "an integer that is not negative");
+                if (const auto v = s.values.size() == 1 && !s.list ? whole(*s.values[0]) : std::nullopt; v && *v >= 0 && *v <= largest_dim) out.bindings.dims[s.name] = *v;
+                else bad("is a dimension", "an integer from 0 to 2^40");
                 return;
             case Kind::Pack: return pack(s);
             case Kind::Scalar:
@@ -114,7 +116,7 @@ class CaseReader {
         int64_t product = 1;
         for (const ExprPtr& e : s.values) {
             const auto v = whole(*e);
-            if (!v || *v < 0) {
+            if (!v || *v < 0 || *v > largest_dim || (*v > 0 && product > largest_dim / *v)) {
                 found_.push_back({"case.value", e->loc, fmt::format("`{}` is a list of dimensions", s.name), {}, "as in `B = [8, 128]`"});
                 return;
             }
@@ -146,6 +148,10 @@ class CaseReader {
         }
         if (call && d.parameters.size() != known->parameters) {
             found_.push_back({"case.distribution", call->loc, fmt::format("`{}` takes {} numbers, but {} are given", d.kind, known->parameters, d.parameters.size())});
+            return;
+        }
+        if ((d.kind == "integers" || d.kind == "uniform") && d.parameters[0] > d.parameters[1]) {
+            found_.push_back({"case.distribution", call->loc, fmt::format("the range of `{}` is empty", d.kind), {}, "the lower end comes first"});
             return;
         }
         out.inputs[s.name] = std::move(d);
@@ -186,7 +192,7 @@ Status apply_set(const std::string& text, const Signature& signature, const OpDe
         case Kind::Dim:
         case Kind::Pack: {
             const auto v = parse_number<int64_t>(value);
-            if (!v || *v < 0 || *v > (int64_t{1} << 40)) return bad_set(text, fmt::format("`{}` is a dimension: an integer from 0 to 2^40", name));
+            if (!v || *v < 0 || *v > largest_dim) return bad_set(text, fmt::format("`{}` is a dimension: an integer from 0 to 2^40", name));
             b.dims[name] = *v;
             return ok();
         }

@@ -50,6 +50,7 @@ Value Elaborator::name(const Expr& e, Names& names) {
     if (const auto it = in_.scalars.find(e.text); it != in_.scalars.end()) return it->second;
     const auto it = in_.tensors.find(e.text);
     if (it == in_.tensors.end()) return unknown_name(e, names), nullptr;
+    if (it->second.failed) return nullptr;
     if (it->second.sizes.empty()) return load(it->second.ir_name, it->second.type, {});
     in_.report("expr.whole-tensor", e.loc, fmt::format("the tensor `{}` stands here without subscripts", e.text),
                fmt::format("write `{}[…]` with {} subscripts; only a call of an operator takes a whole tensor", e.text, it->second.sizes.size()));
@@ -65,6 +66,7 @@ Value Elaborator::access(const Expr& e, Names& names, Value otherwise) {
         return nullptr;
     }
     const TensorInfo& t = it->second;
+    if (t.failed) return nullptr;
     if (!t.defined) {
         in_.report("name.undefined", e.loc, fmt::format("the output `{}` is read before it is defined", e.text), "define it in a statement above");
         return nullptr;
@@ -148,7 +150,7 @@ bool Elaborator::check_mixing(const Expr& e) {
         const bool mixed = (compares(e.text) && bitwise(a->text)) || (bitwise(e.text) && compares(a->text));
         const bool chain = compares(e.text) && compares(a->text);
         if (!mixed && !chain) continue;
-        in_.report(mixed ? "expr.mixed" : "expr.chain", e.loc,
+        in_.report(mixed ? "expr.mixed" : "expr.chain", e.sign,
                    mixed ? fmt::format("`{}` and `{}` stand beside each other without parentheses", a->text, e.text) : "comparisons do not chain",
                    mixed ? "C and Python read this differently: write the parentheses" : "write `a < b && b < c`");
         return false;
@@ -164,8 +166,9 @@ static Op op_named(const std::string& sign) {
 
 Value Elaborator::bad_operands(const Expr& e, const Value& a, const Value& b) {
     const std::string types = b ? fmt::format("{} and {}", name_of(a->type), name_of(b->type)) : std::string(name_of(a->type));
-    in_.report("type.operands", e.loc, fmt::format("`{}` does not apply to {}", e.text, types),
-               bitwise(e.text) || e.text == "~" || e.text == "%" ? "it needs integers" : "it needs truth values: compare with `!= 0`");
+    const bool integers = bitwise(e.text) || e.text == "~" || e.text == "%", truths = e.text == "&&" || e.text == "||" || e.text == "!" || e.text == "any" || e.text == "all";
+    in_.report("type.operands", e.sign ? e.sign : e.loc, fmt::format("`{}` does not apply to {}", e.text, types),
+               integers ? "it needs integers" : truths ? "it needs truth values: compare with `!= 0`" : "it needs numbers: cast the truth value, as in `i32(c)`");
     return nullptr;
 }
 
@@ -311,8 +314,11 @@ Value Elaborator::substituted(const Expr& e, const FnDecl& fn, Names& names) {
     auto args = arguments(e, names);
     if (!args) return nullptr;
     if (args->size() != fn.params.size()) return count_error(in_, e, fn.params.size()), nullptr;
-    if (++fn_depth_ > 32) {
-        if (fn_depth_ == 33) in_.report("call.recursion", e.loc, fmt::format("`{}` calls itself, directly or through others", fn.name));
+    if (in_.build.exhausted) return nullptr;
+    if (++fn_depth_ > 32 || ++in_.build.nodes > most_nodes) {
+        in_.build.exhausted = true;
+        if (fn_depth_ > 32) in_.report("call.recursion", e.loc, fmt::format("`{}` calls itself, directly or through others", fn.name));
+        else in_.report("call.size", e.loc, fmt::format("the calls of functions come to more than {}", most_nodes), "name parts of the expression as intermediate tensors");
         --fn_depth_;
         return nullptr;
     }
@@ -373,7 +379,10 @@ Value Elaborator::reduction(const Expr& e, Names& names) {
     Value condition;
     if (e.args.size() > 1) {
         condition = value(*e.args[1], inner);
-        if (condition && condition->type != DType::Bool) condition = bad_operands(e, condition, nullptr);
+        if (condition && condition->type != DType::Bool) {
+            in_.report("type.condition", e.args[1]->loc, fmt::format("the condition has type {}, not bool", name_of(condition->type)), "compare it, as in `x != 0`");
+            condition = nullptr;
+        }
         if (condition) facts_.add(condition), ++path_;
     }
     const bool failed = e.args.size() > 1 && !condition;

@@ -12,14 +12,21 @@ struct TensorInfo {
     Loc loc;
     bool output = false;
     bool defined = true;    ///< an output is, once a statement has defined it
+    bool failed = false;    ///< its definition had an error: uses are not reported
 };
 
 /// The program under construction, shared by an operator and the calls that are substituted into it.
 struct Build {
     ir::Program program;
     std::vector<Diagnostic>& found;
-    int depth = 0;    ///< of substituted calls
+    int depth = 0;              ///< of substituted calls
+    int calls = 0;              ///< how many were substituted
+    int64_t nodes = 0;          ///< of substituted functions
+    bool exhausted = false;     ///< a limit was passed, and reported
 };
+
+inline constexpr int most_calls = 500;
+inline constexpr int64_t most_nodes = 200000;
 
 /// Names that stand for values inside one statement: index variables, and parameters of a substituted `fn`.
 struct Names {

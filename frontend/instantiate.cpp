@@ -113,6 +113,11 @@ bool bind_type(Instance& in, const Generic& g, const std::map<std::string, DType
 
 bool bind_generics(Instance& in, const std::map<std::string, DType>& types, const std::map<std::string, int64_t>& values) {
     for (const Generic& g : in.op.generics) {
+        const bool twice = std::ranges::any_of(in.op.generics, [&](const Generic& x) { return &x < &g && x.name == g.name; });
+        if (twice || type_named(g.name)) {
+            in.report(twice ? "name.twice" : "name.builtin", g.loc, fmt::format(fmt::runtime(twice ? "`{}` is declared twice" : "`{}` is a name of the language"), g.name));
+            return false;
+        }
         if (!check_generic(in, g)) return false;
         if (!(value_generic(in.op, g) ? bind_value(in, g, values) : bind_type(in, g, types))) return false;
     }
@@ -188,6 +193,10 @@ std::optional<DType> parameter_type(Instance& in, const Param& p) {
 
 bool name_taken(Instance& in, const Param& p) {
     const bool taken = in.tensors.contains(p.name) || in.scalars.contains(p.name) || in.dims.contains(p.name) || in.values.contains(p.name) || in.types.contains(p.name);
+    if (type_named(p.name) || p.name == "inf" || p.name == "nan" || p.name == "pi") {
+        in.report("name.builtin", p.loc, fmt::format("`{}` is a name of the language", p.name), "choose another name");
+        return true;
+    }
     if (taken) in.report("name.twice", p.loc, fmt::format("`{}` already means something in this signature", p.name));
     return taken;
 }
@@ -276,7 +285,7 @@ void declare_where(Instance& in) {
         if (!v) continue;
         divisor_facts(in, v);
         const auto truth = constant_truth(in, v);
-        if (truth && !*truth) in.report("where.false", w->loc, "the condition does not hold for these sizes", print(v));
+        if (truth && !*truth) in.report("where.false", w->loc, "the condition does not hold for these sizes", describe(v));
         if (!truth) in.build.program.facts.push_back(v);
     }
 }
@@ -354,10 +363,16 @@ class Call {
                            {{in_.op.loc, "declared here"}});
             return false;
         }
-        if (++caller_.build.depth > 32) {
-            caller_.report("call.recursion", e_.loc, fmt::format("`{}` calls itself, directly or through others", e_.text));
+        if (++caller_.build.depth > 32 || ++caller_.build.calls > most_calls) {
+            const bool recursion = caller_.build.depth > 32;
+            --caller_.build.depth;
+            if (caller_.build.exhausted) return false;
+            caller_.build.exhausted = true;
+            caller_.report(recursion ? "call.recursion" : "call.size", e_.loc,
+                           recursion ? fmt::format("`{}` calls itself, directly or through others", e_.text) : fmt::format("the calls come to more than {} operators", most_calls));
             return false;
         }
+        entered_ = true;
         return true;
     }
 
@@ -368,6 +383,7 @@ class Call {
             if (!p.shape.present) continue;
             const Expr& a = *e_.args[i];
             const auto it = a.kind == Expr::Name ? caller_.tensors.find(a.text) : caller_.tensors.end();
+            if (it != caller_.tensors.end() && it->second.failed) return false;
             if (it == caller_.tensors.end() || !it->second.defined) {
                 const bool known = a.kind != Expr::Name || caller_.scalars.contains(a.text);
                 caller_.report(known ? "call.tensor" : "name.unknown", a.loc, known ? fmt::format("argument {} of `{}` is a whole tensor", i + 1, e_.text) : fmt::format("`{}` is not known here", a.text),
@@ -567,7 +583,7 @@ class Call {
             if (!v) continue;
             divisor_facts(in_, v);
             const auto truth = constant_truth(in_, v);
-            if (truth && !*truth) caller_.report("where.false", e_.loc, fmt::format("a condition of `{}` does not hold here: {}", e_.text, print(v)), {}, {{w->loc, "the condition"}});
+            if (truth && !*truth) caller_.report("where.false", e_.loc, fmt::format("a condition of `{}` does not hold here: {}", e_.text, describe(v)), {}, {{w->loc, "the condition"}});
             const bool trivial = v->op == Op::Eq && v->args[0]->op == Op::OfIndex && v->args[1]->op == Op::OfIndex && equal(v->args[0]->subscripts[0], v->args[1]->subscripts[0]);
             if (!truth && !trivial) in_.build.program.facts.push_back(v);
         }
@@ -589,8 +605,12 @@ class Call {
     }
 
     void fail() {
-        for (const Target& t : s_.targets)
-            if (const auto it = caller_.tensors.find(t.name); it != caller_.tensors.end()) it->second.defined = true;
+        if (entered_) --caller_.build.depth;
+        for (const Target& t : s_.targets) {
+            const auto [it, fresh] = caller_.tensors.try_emplace(t.name, TensorInfo{caller_.prefix + t.name, DType::F32, {}, t.loc});
+            it->second.defined = true;
+            it->second.failed |= fresh;
+        }
     }
 
     Instance& caller_;
@@ -598,6 +618,7 @@ class Call {
     const Expr& e_;
     Instance in_;
     std::vector<std::pair<const Param*, const TensorInfo*>> tensors_;
+    bool entered_ = false;
 };
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+
+#include "ir/value.h"
 
 namespace acu::frontend {
 
@@ -23,11 +26,26 @@ static void twice(const std::string& name, Loc loc, Loc before, std::vector<Diag
     found.push_back({"name.twice", loc, fmt::format("`{}` is declared twice", name), {{before, "first declared here"}}});
 }
 
+/// Words of the language cannot be declared: the declaration would never be found.
+static void refuse_builtin(const std::string& name, Loc loc, std::vector<Diagnostic>& found) {
+    const bool monoid = std::ranges::any_of(ir::monoids(), [&](const ir::MonoidInfo& m) { return m.name == name; });
+    const bool word = name == "clamp" || name == "segment" || name == "inf" || name == "nan" || name == "pi";
+    if (word || ir::function_named(name) || ir::type_named(name)) found.push_back({"name.builtin", loc, fmt::format("`{}` is a name of the language", name), {}, "choose another name"});
+    else if (monoid && name != "argmax" && name != "argmin" && name != "topk") found.push_back({"name.builtin", loc, fmt::format("`{}` is a name of the language", name), {}, "choose another name"});
+}
+
 static void declare(Module& m, std::vector<Diagnostic>& found) {
+    for (const FnDecl& f : m.file.fns) refuse_builtin(f.name, f.loc, found);
+    for (const OpDecl& o : m.file.ops) refuse_builtin(o.name, o.loc, found);
     for (const FnDecl& f : m.file.fns)
         if (const auto [it, fresh] = m.fns.try_emplace(f.name, &f, &m); !fresh) twice(f.name, f.loc, it->second.first->loc, found);
     for (const OpDecl& o : m.file.ops)
         if (const auto [it, fresh] = m.ops.try_emplace(o.name, &o, &m); !fresh) twice(o.name, o.loc, it->second.first->loc, found);
+    for (const OpDecl& o : m.file.ops)
+        if (const auto fn = m.fns.find(o.name); fn != m.fns.end()) twice(o.name, o.loc, fn->second.first->loc, found);
+    for (const FnDecl& f : m.file.fns)
+        for (size_t i = 0; i < f.params.size(); ++i)
+            if (std::find(f.params.begin(), f.params.begin() + static_cast<ptrdiff_t>(i), f.params[i]) != f.params.begin() + static_cast<ptrdiff_t>(i)) twice(f.params[i], f.loc, f.loc, found);
     std::map<std::string, Loc> cases;
     for (const CaseDecl& c : m.file.cases)
         if (const auto [it, fresh] = cases.try_emplace(c.name, c.loc); !fresh) twice(c.name, c.loc, it->second, found);

@@ -106,16 +106,18 @@ bool joins_previous(const Word& t) { return in(t.text, {"then", "else", "where",
 std::vector<bool> dropped_line_ends(const Words& t) {
     std::vector<bool> drop(t.size());
     std::vector<char> open;
+    std::vector<size_t> following(t.size() + 1, t.size());    // the next token that is no line end
+    for (size_t i = t.size(); i-- > 0;) following[i] = t[i].is(AcuLexer::NL) ? following[i + 1] : i;
+    const Word* before = nullptr;
     for (size_t i = 0; i < t.size(); ++i) {
         if (in(t[i].text, {"(", "[", "{"}) || t[i].is(AcuParser::OPEN)) open.push_back(t[i].text[0]);
         if ((in(t[i].text, {")", "]", "}"}) || t[i].is(AcuParser::CLOSE)) && !open.empty()) open.pop_back();
-        if (!t[i].is(AcuLexer::NL)) continue;
-        size_t next = i;
-        while (next < t.size() && t[next].is(AcuLexer::NL)) ++next;
-        size_t before = i;
-        while (before > 0 && t[before].is(AcuLexer::NL)) --before;
+        if (!t[i].is(AcuLexer::NL)) {
+            before = &t[i];
+            continue;
+        }
         const bool inside = !open.empty() && open.back() != '{';
-        drop[i] = inside || continues_line(t[before]) || (next < t.size() && joins_previous(t[next]));
+        drop[i] = inside || (before && continues_line(*before)) || (following[i] < t.size() && joins_previous(t[following[i]]));
     }
     return drop;
 }
@@ -315,6 +317,7 @@ class Builder {
 
     ExprPtr pack(antlr4::tree::TerminalNode* n) {
         Expr e{Expr::Name, at(n), text(n)};
+        e.loc.column -= 2, e.loc.length += 2;
         e.pack = true;
         return std::make_shared<const Expr>(std::move(e));
     }
@@ -339,6 +342,7 @@ class Builder {
     void scan(Ctx::ScanContext& c, Statement& s) {
         s.kind = Statement::Scan;
         s.monoid = text(c.REDUCE());
+        s.loc = at(c.REDUCE());
         s.exclusive = c.children[1]->getText() == "exclusive";
         s.axis = {text(c.NAME()), nullptr, at(c.NAME())};
         s.value = expr(*c.expr());
@@ -397,6 +401,7 @@ class Builder {
     /// The sign's place is that of the operator, which a message about an operator points at.
     void infix(Ctx::InfixContext& c, Expr& e) {
         e.kind = Expr::Infix;
+        e.sign = at(dynamic_cast<antlr4::tree::TerminalNode*>(c.children[1]));
         e.text = c.children[1]->getText();
         append(e.args, c.expr());
     }
@@ -502,6 +507,7 @@ File parse(const SourceMap& sources, int file, std::vector<Diagnostic>& found) {
         return empty;
     }
     const auto tokens = read_tokens(text);
+    if (tokens->parsed.empty()) return empty;
     std::vector<Diagnostic> mine;
     if (too_deep(tokens->parsed, file, mine)) {
         found.insert(found.end(), mine.begin(), mine.end());

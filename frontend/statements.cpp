@@ -23,7 +23,7 @@ class StatementBuilder {
             in_.report("output.count", s_.loc, fmt::format("{} names stand on the left, but the right side is one value", s_.targets.size()));
             return;
         }
-        if (!bind_target(s_.targets[0], nullptr)) return;
+        if (!bind_target(s_.targets[0], nullptr)) return define_all();
         if (s_.kind == Statement::Scan) return scan();
         define();
     }
@@ -233,7 +233,7 @@ class StatementBuilder {
     /// After an error the name is known all the same, so that its uses are not reported as well.
     void define_anyway(const Target& t) {
         const auto it = in_.tensors.find(t.name);
-        if (it == in_.tensors.end()) in_.tensors[t.name] = {in_.prefix + t.name, DType::F32, axis_sizes(), t.loc};
+        if (it == in_.tensors.end()) in_.tensors[t.name] = {in_.prefix + t.name, DType::F32, axis_sizes(), t.loc, false, true, true};
         else it->second.defined = true;
     }
 
@@ -275,26 +275,46 @@ class StatementBuilder {
         const bool top = s_.kind == Statement::TopK;
         const AxisSpec& spec = top ? s_.axis : s_.value->axes[0];
         Index count;
-        if (top && !(count = elaborator_.dimension(*s_.count))) return;
+        if (top && !(count = elaborator_.dimension(*s_.count))) return define_all();
         if (top && (!is_const(count) || count->value < 1 || count->value > 1024)) {
             in_.report("expr.topk", s_.count->loc, "the number of elements is an integer from 1 to 1024, known at compile time");
-            return;
+            return define_all();
         }
-        if (!bind_target(s_.targets[0], count)) return;
+        if (!bind_target(s_.targets[0], count)) return define_all();
+        if (top && !check_count(count)) return define_all();
         const Expr& body = top ? *s_.value : *s_.value->args[0];
         Names inner = names_;
         const Index extent = spec.extent ? elaborator_.index(*spec.extent, names_) : elaborator_.inferred_extent(spec.name, body, spec.loc);
         if (!extent || names_.indices.contains(spec.name)) {
             in_.report("range.unknown", spec.loc, fmt::format("the range of `{}` is not known, or its name is taken", spec.name));
-            return;
+            return define_all();
         }
         const std::string axis = elaborator_.fresh_axis(spec.name, names_);
         inner.indices[spec.name] = ir::name(axis);
         if (top) inner.indices.erase(s_.targets[0].subscripts.empty() ? "" : s_.targets[0].subscripts.back()->text);
         elaborator_.add_range(axis, extent);
         const Value v = elaborator_.value(body, inner);
-        if (!v || !same_subscripts()) return define_anyway(s_.targets[0]), define_anyway(s_.targets[1]);
+        if (!v || !same_subscripts()) return define_all();
         emit_pair(top, {axis, AxisKind::Red, constant(0), extent}, v, top ? count->value : 0);
+    }
+
+    /// The declared size of an output's last dimension is the number of elements.
+    bool check_count(const Index& count) {
+        for (const Target& t : s_.targets) {
+            const TensorInfo* out = output(t.name);
+            if (!out || out->sizes.empty()) continue;
+            const Value same = binary(Op::Eq, of_index(out->sizes.back()), of_index(count));
+            const auto known = in_.base_facts().value(out->sizes.back());
+            if (!known) in_.build.program.facts.push_back(same);
+            if (!known || *known == count->value) continue;
+            in_.report("expr.topk", s_.count->loc, fmt::format("{} elements do not fit the last dimension of `{}`, which is {}", count->value, t.name, *known), {}, {{out->loc, "declared here"}});
+            return false;
+        }
+        return true;
+    }
+
+    void define_all() {
+        for (const Target& t : s_.targets) define_anyway(t);
     }
 
     bool same_subscripts() {

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <new>
+
 #include "ir/interpret.h"
 #include "ir/scalar.h"
 
@@ -5,13 +8,18 @@ namespace acu::ir {
 
 int64_t Array::count() const {
     int64_t n = 1;
-    for (const int64_t s : sizes) n *= s;
+    for (const int64_t s : sizes)
+        if (s == 0) return 0;
+    for (const int64_t s : sizes)
+        if (__builtin_mul_overflow(n, s, &n)) throw std::bad_alloc();
     return n;
 }
 
 Array Array::zeros(DType type, std::vector<int64_t> sizes) {
     Array a{type, std::move(sizes), {}};
-    a.bytes.resize(static_cast<size_t>(a.count()) * info(type).bytes);
+    const int64_t count = a.count();
+    if (count > (int64_t{1} << 56)) throw std::bad_alloc();
+    a.bytes.resize(static_cast<size_t>(count) * info(type).bytes);
     return a;
 }
 

@@ -130,7 +130,7 @@ class Interpreter {
                 return {-a.f, wrap(static_cast<int64_t>(-static_cast<uint64_t>(a.i)), v->type)};
             }
             case Op::Not: return {0, !value(v->args[0]).i};
-            case Op::BitNot: return {0, ~value(v->args[0]).i};
+            case Op::BitNot: return {0, wrap(~value(v->args[0]).i, v->type)};
             case Op::And: return {0, value(v->args[0]).i && value(v->args[1]).i};
             case Op::Or: return {0, value(v->args[0]).i || value(v->args[1]).i};
             case Op::Select: return value(v->args[value(v->args[0]).i ? 1 : 2]);
@@ -186,7 +186,7 @@ class Interpreter {
 
     static Number convert(Number a, DType from, DType to) {
         if (to == DType::Bool) return {0, is_float(from) ? a.f != 0 : a.i != 0};
-        if (!is_float(to)) return {0, is_float(from) ? saturate(a.f, to) : widened(to) == to ? wrap(a.i, to) : saturate(a.i, to)};
+        if (!is_float(to)) return {0, is_float(from) ? saturate(a.f, to) : saturate(a.i, to)};
         const double x = is_float(from) ? a.f : static_cast<double>(a.i);
         if (to == DType::F64) return {x, 0};
         const float narrow = is_float(from) ? static_cast<float>(a.f) : static_cast<float>(a.i);

@@ -93,6 +93,8 @@ void visit(const Value& v, const std::function<void(const ValueNode&)>& f);
 
 std::string print(const Value& v);
 std::string print(const Axis& a);
+/// For people: a condition on sizes as an author would write it, without the suffixes of IR text.
+std::string describe(const Value& v);
 /// A number that reads back as the same value of `type`: `0.5` (f32), `0.5d` (f64), `3` (i32), `3l` (i64).
 std::string print_number(double x, DType type);
 

@@ -97,4 +97,14 @@ std::string print(const Value& v) {
     }
 }
 
+std::string describe(const Value& v) {
+    const std::string text = print(v);
+    std::string out;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const bool suffix = text[i] == 'l' && i > 0 && std::isdigit(static_cast<unsigned char>(text[i - 1])) && (i + 1 == text.size() || !std::isalnum(static_cast<unsigned char>(text[i + 1])));
+        if (!suffix) out += text[i];
+    }
+    return out;
+}
+
 }  // namespace acu::ir

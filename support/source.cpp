@@ -92,6 +92,10 @@ Status write_text(const std::string& path, std::string_view text) {
         }
     }
     std::filesystem::rename(temporary, path, ec);
+    if (ec) {
+        std::error_code ignored;
+        std::filesystem::remove(temporary, ignored);
+    }
     if (ec) return Diagnostic{"file.unwritable", {}, fmt::format("cannot write `{}`: {}", path, ec.message())};
     return ok();
 }

@@ -76,4 +76,4 @@ def run_all(acuc: str, jobs: list[Emitted], device: str, check_seconds: float, l
         done(e.case, record)
 
     with ThreadPoolExecutor(count) as threads:
-        list(threads.map(work, jobs))
+        list(threads.map(work, sorted(jobs, key=lambda e: -e.tensor_bytes)))  # drawing inputs takes longest: large ones first

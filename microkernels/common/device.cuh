@@ -139,6 +139,7 @@ ACU_DEVICE i64 to_i64(double x) {
 }
 ACU_DEVICE int clamp_i8(i64 x) { return (int)(x < -128 ? -128 : x > 127 ? 127 : x); }
 ACU_DEVICE int clamp_u8(i64 x) { return (int)(x < 0 ? 0 : x > 255 ? 255 : x); }
+ACU_DEVICE int clamp_i32(i64 x) { return (int)(x < -2147483647LL - 1 ? -2147483647LL - 1 : x > 2147483647LL ? 2147483647LL : x); }
 ACU_DEVICE int clamp_i16(i64 x) { return (int)(x < -32768 ? -32768 : x > 32767 ? 32767 : x); }
 
 // ---- arithmetic
