@@ -32,7 +32,7 @@ uint64_t mix(uint64_t x) {
 class Draw {
   public:
     Draw(uint64_t seed, const std::string& tensor) {
-        uint64_t h = seed;
+        uint64_t h = mix(seed ^ 0x616c706861637500u);
         for (const char c : tensor) h = mix(h ^ static_cast<unsigned char>(c));
         key_ = mix(h);
     }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "codegen/expression.h"
 #include "codegen/kernel.h"
 #include "codegen/launcher.h"
 
@@ -50,6 +51,7 @@ static std::string plan_of(const Program& p, const Target& target, const Origin&
 }
 
 Result<Emitted> emit(const Program& p, const Target& target, const Origin& origin) {
+    if (is_reserved(p.name)) return Diagnostic{"emit.name", {}, fmt::format("an operator named `{}` cannot become a C function", p.name), {}, "that is a word of C or of emitted code: rename the operator"};
     const auto contract = contract_of(p);
     if (!contract) return contract.why();
     const Dialect& dialect = dialect_of(target.platform);

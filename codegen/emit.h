@@ -44,7 +44,7 @@ inline constexpr int block_threads = 256;
 inline constexpr int64_t most_blocks = 1 << 20;
 
 /// Emits CUDA or HIP for a loop-level program whose top-level statements are grid loops (see ir/lower/lower.h, fallback_plan).
-/// Codes `emit.unsolved` (a dimension that no tensor determines).
+/// Codes `emit.unsolved` (a dimension that no tensor determines), `emit.name` (a name that C keeps for itself).
 Result<Emitted> emit(const ir::Program& p, const Target& target, const Origin& origin);
 
 /// Device headers by file stem (generated at build time from microkernels/).

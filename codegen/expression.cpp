@@ -17,13 +17,18 @@ static const std::set<std::string>& reserved() {
         "long", "new", "operator", "private", "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "true", "typedef", "union", "unsigned",
         "using", "virtual", "void", "volatile", "while", "i64", "i16", "i8", "u8", "f16", "bf16", "f8e4m3", "f8e5m2", "Index", "widen", "product", "infinity", "larger", "smaller", "magnitude", "saturate",
         "exp", "log", "erf", "sqrt", "sin", "cos", "tan", "pow", "y0", "y1", "yn", "j0", "j1", "jn", "and", "or", "not", "xor", "asm", "near", "far", "stream", "message", "message_size", "workspace_bytes", "queue", "needed", "memory", "report", "status", "blocks", "error", "sizes", "main", "div",
-        "index", "gamma", "round", "floor", "ceil", "abs", "min", "max", "warpSize", "cells", "stdin", "stdout", "signbit", "remove", "rename", "time", "exit", "workspace"};
+        "index", "NULL", "EOF", "INT_MAX", "INT_MIN", "LONG_MAX", "LONG_MIN", "BUFSIZ", "RAND_MAX", "INFINITY", "NAN", "HUGE_VAL", "M_PI", "DOMAIN", "OVERFLOW", "UNDERFLOW", "Report", "Range",
+        "memset", "memcpy", "memmove", "memcmp", "malloc", "calloc", "realloc", "free", "printf", "puts", "read", "write", "open", "close", "system", "strlen", "atomic_add", "keep_best", "keep_top",
+        "find_segment", "floor_div", "floor_mod", "better", "overlap", "padded", "stride_of", "read_sizes", "bytes_of", "element_bytes", "float_of", "bits_of", "sign_of", "not_a_number", "exp2", "log2", "log1p",
+        "expm1", "rsqrt", "tanh", "trunc", "fma", "fmax", "fmin", "erfc", "cbrt", "hypot", "norm", "gamma", "round", "floor", "ceil", "abs", "min", "max", "warpSize", "cells", "stdin", "stdout", "signbit", "remove", "rename", "time", "exit", "workspace"};
     return words;
 }
 
-std::string Identifiers::of(const std::string& name) {
-    const auto [it, fresh_name] = given_.try_emplace(name);
-    if (fresh_name) it->second = fresh(name);
+bool is_reserved(const std::string& word) { return reserved().contains(word); }
+
+std::string Identifiers::given(const std::string& key, const std::string& stem) {
+    const auto [it, fresh_name] = given_.try_emplace(key);
+    if (fresh_name) it->second = fresh(stem);
     return it->second;
 }
 
@@ -89,7 +94,7 @@ std::string ExpressionWriter::index(const Index& e, int outer, bool right) {
         case IndexOp::Min: return fmt::format("smaller<Index>({}, {})", index(e->args[0]), index(e->args[1]));
         case IndexOp::Max: return fmt::format("larger<Index>({}, {})", index(e->args[0]), index(e->args[1]));
         case IndexOp::Load: return fmt::format("(Index){}", element(e->name, e->args));
-        case IndexOp::Segment: return fmt::format("(Index)find_segment({}, {}, {})", names_.of(e->name), index(decl(e->name).dims[0].size), index(e->args[0]));
+        case IndexOp::Segment: return fmt::format("(Index)find_segment({}, {}, {})", names_.buffer(e->name), index(decl(e->name).dims[0].size), index(e->args[0]));
     }
     return "?";
 }
@@ -97,7 +102,7 @@ std::string ExpressionWriter::index(const Index& e, int outer, bool right) {
 std::string ExpressionWriter::offset(const Decl& d, const std::vector<Index>& subscripts) {
     if (d.strided) {
         std::string s;
-        for (size_t i = 0; i < subscripts.size(); ++i) s += fmt::format("{}{} * {}", s.empty() ? "" : " + ", index(subscripts[i], 2, false), names_.of(fmt::format("{}.stride{}", d.name, i)));
+        for (size_t i = 0; i < subscripts.size(); ++i) s += fmt::format("{}{} * {}", s.empty() ? "" : " + ", index(subscripts[i], 2, false), names_.buffer(fmt::format("{}.stride{}", d.name, i)));
         return s;
     }
     std::string s;
@@ -111,7 +116,7 @@ std::string ExpressionWriter::offset(const Decl& d, const std::vector<Index>& su
 
 std::string ExpressionWriter::element(const std::string& tensor, const std::vector<Index>& subscripts) {
     const Decl& d = decl(tensor);
-    const std::string name = names_.of(tensor);
+    const std::string name = names_.buffer(tensor);
     if (d.dims.empty() && (d.scope == Scope::Register || d.scope == Scope::Param)) return name;
     return fmt::format("{}[{}]", name, subscripts.empty() ? "0" : offset(d, subscripts));
 }

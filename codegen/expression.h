@@ -4,19 +4,24 @@
 
 namespace acu::codegen {
 
-/// C identifiers for IR names: dots become underscores, clashes and keywords get a suffix. The same name always gives the same identifier.
+/// C identifiers for IR names: dots become underscores, clashes and keywords get a suffix. The same name always gives the same identifier; index
+/// names and buffers are different name spaces.
 class Identifiers {
   public:
-    std::string of(const std::string& name);
+    std::string of(const std::string& index_name) { return given(index_name, index_name); }
+    std::string buffer(const std::string& name) { return given("buffer " + name, name); }
     std::string fresh(const std::string& stem);
 
   private:
+    std::string given(const std::string& key, const std::string& stem);
     std::map<std::string, std::string> given_;
     std::set<std::string> taken_;
 };
 
 /// "float", "i64", "f16", …: of an element, and of a value in an expression.
 std::string_view element_type(ir::DType t);
+/// A word of C, of its library, or of emitted code.
+bool is_reserved(const std::string& word);
 std::string_view value_type(ir::DType t);
 
 /// Writes expressions of one kernel.

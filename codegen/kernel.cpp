@@ -204,11 +204,11 @@ class KernelWriter {
         const auto add = [&](const std::string& s) { parameters_ += (parameters_.empty() ? "" : ", ") + s; };
         switch (a.kind) {
             case KernelArgument::Buffer:
-                add(fmt::format("{}{}* __restrict__ {}", written_.contains(a.name) ? "" : "const ", element_type(buffers_.at(a.name)->type), names_.of(a.name)));
+                add(fmt::format("{}{}* __restrict__ {}", written_.contains(a.name) ? "" : "const ", element_type(buffers_.at(a.name)->type), names_.buffer(a.name)));
                 return;
-            case KernelArgument::Scalar: add(fmt::format("{} {}", value_type(buffers_.at(a.name)->type), names_.of(a.name))); return;
+            case KernelArgument::Scalar: add(fmt::format("{} {}", value_type(buffers_.at(a.name)->type), names_.buffer(a.name))); return;
             case KernelArgument::Dim: add(fmt::format("i64 {}", names_.of(a.name))); return;
-            case KernelArgument::Stride: add(fmt::format("i64 {}", names_.of(fmt::format("{}.stride{}", a.name, a.axis)))); return;
+            case KernelArgument::Stride: add(fmt::format("i64 {}", names_.buffer(fmt::format("{}.stride{}", a.name, a.axis)))); return;
         }
     }
 
@@ -261,7 +261,7 @@ class KernelWriter {
         buffers_[d.name] = &d;
         Index count = constant(1);
         for (const Window& w : d.dims) count = count * w.size;
-        line("{} {}{};", element_type(d.type), names_.of(d.name), d.dims.empty() ? "" : fmt::format("[{}]", print(count)));
+        line("{} {}{};", element_type(d.type), names_.buffer(d.name), d.dims.empty() ? "" : fmt::format("[{}]", print(count)));
     }
 
     void body(const Body& stmts) {
@@ -339,7 +339,7 @@ class KernelWriter {
 
     std::string keep(const Block& b) {
         const std::string value = writer_.value(b.vals[0]), at = writer_.value(b.vals[1]);
-        const std::string v = names_.of(b.outs[0].tensor), i = names_.of(b.outs[1].tensor);
+        const std::string v = names_.buffer(b.outs[0].tensor), i = names_.buffer(b.outs[1].tensor);
         const DType state = writer_.decl(b.outs[0].tensor).type;
         if (b.monoid == Monoid::TopK) return fmt::format("keep_top({}, {}, {}, {});", v, i, writer_.stored(value, b.vals[0]->type, state), at);
         return fmt::format("keep_best<{}>({}, {}, {}, {});", b.monoid == Monoid::ArgMin, v, i, writer_.stored(value, b.vals[0]->type, state), at);

@@ -120,7 +120,8 @@ class HostExpressions {
     }
     std::string index(const Index& e) { return writer_.index(e); }
     std::string value(const Value& v) { return writer_.value(v); }
-    std::string name(const std::string& n) { return names_.of(n); }
+    std::string dim(const std::string& n) { return names_.of(n); }
+    std::string tensor(const std::string& n) { return names_.buffer(n); }
 
   private:
     std::map<std::string, const Decl*> none_;
@@ -132,13 +133,13 @@ class HostExpressions {
 class Launcher {
   public:
     Launcher(const Program& p, const Contract& c, const std::vector<Kernel>& kernels, const Dialect& dialect) : p_(p), contract_(c), kernels_(kernels), dialect_(dialect), host_(p) {
-        for (const Dim& d : p.dims) host_.name(d.name);
+        for (const Dim& d : p.dims) host_.dim(d.name);
     }
 
     std::string write() {
         line(0, "typedef i64 Index;");
         line(0, "");
-        line(0, "extern \"C\" {} {{", signature(p_, [&](const std::string& n) { return host_.name(n); }));
+        line(0, "extern \"C\" {} {{", signature(p_, [&](const std::string& n) { return host_.tensor(n); }));
         line(1, "const Report report = {{message, message_size}};");
         line(1, "if (message && message_size) *message = 0;");
         line(1, "int status = ACU_OK;");
@@ -177,8 +178,8 @@ class Launcher {
         text_ += s.empty() ? "\n" : std::string(4 * depth, ' ') + s + "\n";
     }
 
-    std::string id(const std::string& n) { return host_.name(n); }
-    std::string sizes_name(const std::string& tensor) { return host_.name(tensor + ".sizes"); }
+    std::string id(const std::string& tensor) { return host_.tensor(tensor); }
+    std::string sizes_name(const std::string& tensor) { return host_.tensor(tensor + ".sizes"); }
 
     int pack_axis(const Decl& d) const {
         for (size_t i = 0; i < d.dims.size(); ++i)
@@ -202,12 +203,12 @@ class Launcher {
         for (const Dim& d : p_.dims) {
             const auto s = std::ranges::find(contract_.sources, d.name, &DimSource::dim);
             if (d.value) {
-                line(1, "const i64 {} = {};", id(d.name), *d.value);
+                line(1, "const i64 {} = {};", host_.dim(d.name), *d.value);
                 continue;
             }
             const std::string size = fmt::format("{}[{}]", sizes_name(s->tensor), s->axis);
             const std::string rest = s->offset ? fmt::format("({} - ({}))", size, s->offset) : size;
-            line(1, "const i64 {} = {}{};", id(d.name), rest, s->scale == 1 ? "" : fmt::format(" / {}", s->scale));
+            line(1, "const i64 {} = {}{};", host_.dim(d.name), rest, s->scale == 1 ? "" : fmt::format(" / {}", s->scale));
         }
     }
 
@@ -245,7 +246,7 @@ class Launcher {
             std::set<std::string> names;
             free_names(f, names);
             std::string shown, values;
-            for (const std::string& n : names) shown += fmt::format("{}{} = %lld", shown.empty() ? " (" : ", ", n), values += fmt::format(", (long long){}", id(n));
+            for (const std::string& n : names) shown += fmt::format("{}{} = %lld", shown.empty() ? " (" : ", ", n), values += fmt::format(", (long long){}", host_.dim(n));
             line(1, "if (!({})) return report.fail(ACU_ERROR_SHAPE, \"the sizes break the condition `{}`{}\"{});", host_.value(f), escaped(describe(f)), shown.empty() ? "" : shown + ")", values);
         }
     }
@@ -296,7 +297,7 @@ class Launcher {
             case KernelArgument::Buffer: return is_tensor(*d) ? fmt::format("({}*){}->data", element_type(d->type), id(a.name)) : id(a.name);
             case KernelArgument::Stride: return fmt::format("stride_of({}, {})", id(a.name), a.axis);
             case KernelArgument::Scalar: return widened(d->type) == DType::Bool ? fmt::format("{} != 0", id(a.name)) : id(a.name);
-            case KernelArgument::Dim: return id(a.name);
+            case KernelArgument::Dim: return host_.dim(a.name);
         }
         return "?";
     }
@@ -353,7 +354,7 @@ std::string launcher_header(const Program& p, const Origin& origin) {
     for (const Dim& d : p.dims) names.of(d.name);
     const std::string guard = fmt::format("ACU_OP_{}_H", p.name);
     return fmt::format("#ifndef {0}\n#define {0}\n#include <stddef.h>\n\n{1}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{2}{3};\n\n#ifdef __cplusplus\n}}\n#endif\n#endif\n", guard, tensor_type,
-                       comment_of(p, origin), Launcher::signature(p, [&](const std::string& n) { return names.of(n); }));
+                       comment_of(p, origin), Launcher::signature(p, [&](const std::string& n) { return names.buffer(n); }));
 }
 
 std::string launcher_source(const Program& p, const Contract& contract, const std::vector<Kernel>& kernels, const Dialect& dialect) {

@@ -227,7 +227,7 @@ class StatementBuilder {
         const std::string name = target_name(t, v, stored_type(v), axis_sizes());
         if (name.empty()) return;
         const DType type = in_.tensors.at(t.name).type;
-        emit({name, axes_, {{name, axis_names()}}, Monoid::None, {cast(widened(type), v)}});
+        emit({name, axes_, {{name, axis_names()}}, Monoid::None, {is_float(v->type) || is_float(type) || type == DType::Bool ? cast(widened(type), v) : v}});
     }
 
     /// After an error the name is known all the same, so that its uses are not reported as well.

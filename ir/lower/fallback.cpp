@@ -26,6 +26,7 @@ Loop cell_loop(const std::vector<Axis>& axes, const std::set<std::string>& taken
 std::set<std::string> names_of(const Program& p, const Block& b) {
     std::set<std::string> out;
     for (const Dim& d : p.dims) out.insert(d.name);
+    for (const Decl& d : p.decls) out.insert(d.name);
     for (const Axis& a : b.axes) out.insert(a.name);
     return out;
 }
