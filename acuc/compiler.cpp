@@ -143,13 +143,26 @@ static void check_op(Session& s, const Module& m, const frontend::OpDecl& op) {
     }
 }
 
+/// A list of values has as many as its tensor has elements.
+static void check_lists(const ir::Program& p, const frontend::Settings& settings, std::vector<Diagnostic>& found) {
+    const ir::Env known = ir::known_dims(p);
+    for (const auto& [name, d] : settings.inputs) {
+        const ir::Decl* decl = p.find(name);
+        if (d.kind != "list" || !decl || known.size() != p.dims.size()) continue;
+        int64_t count = 1;
+        for (const ir::Window& w : decl->dims) count *= ir::evaluate(w.size, known);
+        if (count != static_cast<int64_t>(d.list.size())) found.push_back({"case.value", d.loc, fmt::format("`{}` has {} elements, but {} values are listed", name, count, d.list.size())});
+    }
+}
+
 static void check_case(Session& s, const Module& m, const frontend::CaseDecl& c) {
     const frontend::OpDecl* op = find_op(s, m, c.op, c.op_loc);
     if (!op) return;
     std::vector<Diagnostic> mine;
     const frontend::Settings settings = frontend::settings_of(c, *op, mine);
     if (mine.empty()) {
-        frontend::instantiate(home_of(m, op->name), *op, settings.bindings, mine);
+        const frontend::Operator instance = frontend::instantiate(home_of(m, op->name), *op, settings.bindings, mine);
+        if (mine.empty()) check_lists(instance.program, settings, mine);
         for (Diagnostic& d : mine) d.notes.push_back({c.loc, fmt::format("in the case `{}`", c.name)});
     }
     add_new(s.found, std::move(mine));
@@ -157,6 +170,7 @@ static void check_case(Session& s, const Module& m, const frontend::CaseDecl& c)
 
 void check_module(Session& s, const Module& m) {
     if (s.failed()) return;
+    for (const frontend::FnDecl& fn : m.file.fns) frontend::check_fn(m, fn, s.found);
     for (const frontend::OpDecl& op : m.file.ops) check_op(s, m, op);
     if (s.failed()) return;
     for (const frontend::CaseDecl& c : m.file.cases) check_case(s, m, c);

@@ -73,7 +73,7 @@ Result<Array> read_npy(const std::string& path, DType type) {
     if (!parse_shape(field(header, "shape", ')'), a.sizes)) return bad("npy.format", path, "has no readable shape");
     int64_t elements = 1;
     for (const int64_t s : a.sizes)
-        if (__builtin_mul_overflow(elements, s, &elements) || elements > (int64_t{1} << 50)) return bad("npy.format", path, "has an impossible shape");
+        if (__builtin_mul_overflow(elements, s, &elements) || elements > (int64_t{1} << 50)) return bad("npy.truncated", path, "is truncated: its shape needs more data than any file holds");
     const auto rest = static_cast<int64_t>(std::filesystem::file_size(path, ec)) - static_cast<int64_t>(in.tellg());
     const int64_t bytes = a.count() * static_cast<int64_t>(info(type).bytes);
     if (rest < bytes) return bad("npy.truncated", path, fmt::format("is truncated: its shape needs {} bytes of data, and {} are there", bytes, rest));

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -212,7 +213,11 @@ void add_run(CLI::App& app, int& exit) {
     c->add_option("--in", a->in, "an input: NAME=FILE.npy; the others are drawn")->take_all();
     c->add_option("--out", a->out, "write each output as NAME.npy to this folder");
     c->add_option("--inputs-out", a->inputs_out, "write each input as NAME.npy to this folder");
-    c->add_option("--seed", a->seed, "of drawn inputs and of what --check samples")->capture_default_str();
+    c->add_option("--seed", a->seed, "of drawn inputs and of what --check samples")->capture_default_str()->check([](const std::string& text) {
+        uint64_t seed = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        return error == std::errc{} && end == text.data() + text.size() ? std::string{} : "a seed is an integer from 0 to 2^64 - 1";
+    });
     c->add_flag("--check", a->check, "compare with f64, evaluated from the definition; exit 4 if wrong");
     c->add_option("--check-seconds", a->check_seconds, "time for the reference of one output")->capture_default_str();
     c->add_flag("--interpret", a->interpret, "on cpu: by the interpreter, which checks every access");

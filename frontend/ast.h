@@ -32,6 +32,7 @@ struct Expr {
     bool grouped = false;                                          ///< stood in parentheses
     std::vector<AxisSpec> axes = {};                               ///< of a reduction; its body is args[0], its condition args[1]
     std::vector<std::pair<std::string, ExprPtr>> generics = {};    ///< compile-time arguments of a call
+    std::vector<Loc> generic_locs = {};
 };
 
 struct Shape {

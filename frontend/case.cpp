@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t largest_dim = int64_t{1} << 40;
 
 /// What a name of an operator's signature is.
-enum class Kind { Type, Value, Scalar, Tensor, Dim, Pack, Unknown };
+enum class Kind { Type, Value, Flag, Scalar, Tensor, Dim, Pack, Unknown };
 
 void names_in(const Expr& e, std::vector<std::string>& dims, std::vector<std::string>& packs) {
     if (e.kind == Expr::Name) (e.pack ? packs : dims).push_back(e.text);
@@ -25,7 +25,7 @@ struct Signature {
             const auto uses = [&](const Param& p) { return p.type == g.name; };
             const bool type = std::ranges::any_of(op.params, uses) || std::ranges::any_of(op.outputs, uses);
             const bool value = g.types.size() == 1 && (g.types[0] == "bool" || (g.types[0] == "int" && !type));
-            kinds[g.name] = value ? Kind::Value : Kind::Type;
+            kinds[g.name] = !value ? Kind::Type : g.types[0] == "bool" ? Kind::Flag : Kind::Value;
         }
         std::vector<std::string> dims, packs;
         for (const auto* list : {&op.params, &op.outputs})
@@ -87,12 +87,16 @@ class CaseReader {
         const auto bad = [&](const char* what, const char* help) { found_.push_back({"case.value", s.values.empty() ? s.loc : s.values[0]->loc, fmt::format("`{}` {}", s.name, what), {}, help}); };
         switch (signature_.of(s.name)) {
             case Kind::Type:
-                if (const auto t = s.values.size() == 1 && !s.list ? ir::type_named(s.values[0]->text) : std::nullopt) out.bindings.types[s.name] = *t;
+                if (const auto t = s.values.size() == 1 && !s.list ? ir::type_named(s.values[0]->text) : std::nullopt) type(s, *t);
                 else bad("is a type", "as in `T = bf16`");
                 return;
             case Kind::Value:
                 if (const auto v = s.values.size() == 1 && !s.list ? whole(*s.values[0]) : std::nullopt) out.bindings.values[s.name] = *v;
                 else bad("is a compile-time value", "an integer, `true` or `false`");
+                return;
+            case Kind::Flag:
+                if (const auto v = s.values.size() == 1 && !s.list ? whole(*s.values[0]) : std::nullopt; v && (*v == 0 || *v == 1)) out.bindings.values[s.name] = *v;
+                else bad("is a truth value", "`true` or `false`");
                 return;
             case Kind::Dim:
                 if (const auto v = s.values.size() == 1 && !s.list ? whole(*s.values[0]) : std::nullopt; v && *v >= 0 && *v <= largest_dim) out.bindings.dims[s.name] = *v;
@@ -112,6 +116,14 @@ class CaseReader {
     Settings out;
 
   private:
+    void type(const Setting& s, ir::DType t) {
+        const Generic& g = *std::ranges::find(op_.generics, s.name, &Generic::name);
+        const std::vector<ir::DType> allowed = type_set(g);
+        if (std::ranges::find(allowed, t) == allowed.end())
+            found_.push_back({"generic.type", s.values[0]->loc, fmt::format("`{}` cannot be {}", s.name, name_of(t)), {{g.loc, "its types are declared here"}}});
+        else out.bindings.types[s.name] = t;
+    }
+
     void pack(const Setting& s) {
         int64_t product = 1;
         for (const ExprPtr& e : s.values) {
@@ -137,6 +149,7 @@ class CaseReader {
             return;
         }
         if (call) d.kind = call->text;
+        d.loc = s.values.empty() ? s.loc : s.values[0]->loc;
         for (const ExprPtr& e : call ? call->args : s.values) {
             const auto v = constant_of(*e);
             if (!v) {
@@ -187,6 +200,12 @@ Status apply_set(const std::string& text, const Signature& signature, const OpDe
             const auto v = value == "true" ? std::optional<int64_t>(1) : value == "false" ? std::optional<int64_t>(0) : parse_number<int64_t>(value);
             if (!v) return bad_set(text, fmt::format("`{}` is a compile-time value: an integer, `true` or `false`", name));
             b.values[name] = *v;
+            return ok();
+        }
+        case Kind::Flag: {
+            const bool yes = value == "true" || value == "1";
+            if (!yes && value != "false" && value != "0") return bad_set(text, fmt::format("`{}` is a truth value: `true` or `false`", name));
+            b.values[name] = yes;
             return ok();
         }
         case Kind::Dim:

@@ -8,6 +8,7 @@ struct Distribution {
     std::string kind;                       ///< normal, uniform, integers, rows, spikes, pareto, angles; `list` for given integers
     std::vector<double> parameters = {};
     std::vector<int64_t> list = {};
+    Loc loc = {};
 };
 
 /// A case with its settings sorted out.

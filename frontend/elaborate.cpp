@@ -60,8 +60,8 @@ Value Elaborator::name(const Expr& e, Names& names) {
 Value Elaborator::access(const Expr& e, Names& names, Value otherwise) {
     const auto it = in_.tensors.find(e.text);
     if (names.fn_params || it == in_.tensors.end()) {
-        const bool scalar = !names.fn_params && in_.scalars.contains(e.text);
-        if (scalar) in_.report("expr.scalar-subscript", e.loc, fmt::format("the scalar `{}` takes no subscripts", e.text));
+        const bool scalar = !names.fn_params && (in_.scalars.contains(e.text) || in_.dims.contains(e.text) || in_.values.contains(e.text));
+        if (scalar) in_.report("expr.scalar-subscript", e.loc, fmt::format("`{}` is a number and takes no subscripts", e.text));
         else unknown_name(e, names);
         return nullptr;
     }
@@ -119,7 +119,7 @@ std::vector<Index> Elaborator::subscripts(const Expr& e, const TensorInfo& t, Na
 }
 
 /// The upper end as a condition on dimensions for the launcher, where no condition of the path takes part.
-bool Elaborator::check_bounds(const Index& e, const Index& size, const TensorInfo& t, const std::string& shown, size_t dim, Loc loc) {
+bool Elaborator::check_bounds(const Index& e, const Index& size, const TensorInfo& t, const std::string& shown, size_t dim, Loc loc, bool written) {
     if (e->op != IndexOp::Segment && mentions_load(e)) return true;
     const bool low = facts_.nonnegative(e), high = facts_.less(e, size);
     if (low && high) return true;
@@ -134,7 +134,8 @@ bool Elaborator::check_bounds(const Index& e, const Index& size, const TensorInf
     }
     const std::string range = lower && upper ? fmt::format("it runs from {} to {}", print(*lower), print(*upper)) : fmt::format("its range is not known: {}", print(e));
     in_.report("bounds.outside", loc, fmt::format("subscript {} of `{}` is not proven inside 0 to {} - 1: {}", dim + 1, shown, print(size), range),
-               fmt::format("give a default, as in `({}[…] or 0)`, or a condition that bounds it: an `if`, or a `where` on dimensions", shown),
+               written ? "a condition that bounds it: a `where` on dimensions"
+                       : fmt::format("give a default, as in `({}[…] or 0)`, or a condition that bounds it: an `if`, or a `where` on dimensions", shown),
                t.loc ? std::vector<Note>{{t.loc, fmt::format("`{}` is declared here", shown)}} : std::vector<Note>{});
     return false;
 }
@@ -167,8 +168,9 @@ static Op op_named(const std::string& sign) {
 Value Elaborator::bad_operands(const Expr& e, const Value& a, const Value& b) {
     const std::string types = b ? fmt::format("{} and {}", name_of(a->type), name_of(b->type)) : std::string(name_of(a->type));
     const bool integers = bitwise(e.text) || e.text == "~" || e.text == "%", truths = e.text == "&&" || e.text == "||" || e.text == "!" || e.text == "any" || e.text == "all";
+    const bool negated = e.kind == Expr::Unary && e.text == "-";
     in_.report("type.operands", e.sign ? e.sign : e.loc, fmt::format("`{}` does not apply to {}", e.text, types),
-               integers ? "it needs integers" : truths ? "it needs truth values: compare with `!= 0`" : "it needs numbers: cast the truth value, as in `i32(c)`");
+               negated ? "the negation of a truth value is `!`" : integers ? "it needs integers" : truths ? "it needs truth values: compare with `!= 0`" : "it needs numbers: cast the truth value, as in `i32(c)`");
     return nullptr;
 }
 
@@ -241,6 +243,10 @@ Value Elaborator::conditional(const Expr& e, Names& names) {
 
 // ---- calls
 
+static void count_error(Instance& in, const Expr& e, size_t wanted) {
+    in.report("call.count", e.loc, fmt::format("`{}` takes {} argument{}, but {} {} given", e.text, wanted, wanted == 1 ? "" : "s", e.args.size(), e.args.size() == 1 ? "is" : "are"));
+}
+
 std::optional<std::vector<Value>> Elaborator::arguments(const Expr& e, Names& names) {
     std::vector<Value> out;
     for (const ExprPtr& a : e.args) {
@@ -271,6 +277,7 @@ Value Elaborator::call(const Expr& e, Names& names) {
         const Value a = value(*e.args[0], names);
         return a ? cast(*type, a) : nullptr;
     }
+    if (in_.type_of(e.text)) return count_error(in_, e, 1), nullptr;
     if (function_named(e.text) || e.text == "clamp") return function(e, e.text, names);
     if (const auto it = in_.module.fns.find(e.text); it != in_.module.fns.end()) return substituted(e, *it->second.first, names);
     if (in_.module.ops.contains(e.text)) {
@@ -286,10 +293,6 @@ Value Elaborator::call(const Expr& e, Names& names) {
     in_.report("call.unknown", e.loc, fmt::format("no function `{}` is known", e.text),
                !near.empty() ? near : standard_library().contains("nn") ? "activations and losses are in the standard library: `import std.nn { … }`" : "");
     return nullptr;
-}
-
-static void count_error(Instance& in, const Expr& e, size_t wanted) {
-    in.report("call.count", e.loc, fmt::format("`{}` takes {} argument{}, but {} {} given", e.text, wanted, wanted == 1 ? "" : "s", e.args.size(), e.args.size() == 1 ? "is" : "are"));
 }
 
 Value Elaborator::function(const Expr& e, const std::string& fn, Names& names) {
@@ -331,7 +334,10 @@ Value Elaborator::substituted(const Expr& e, const FnDecl& fn, Names& names) {
     body.fn_depth_ = fn_depth_;
     const Value v = body.value(*fn.body, inner);
     --fn_depth_;
-    return v;
+    if (!v || v->size <= most_nodes || in_.build.exhausted) return v;
+    in_.build.exhausted = true;
+    in_.report("call.size", e.loc, fmt::format("the expression has more than {} parts", most_nodes), "name parts of it as intermediate tensors");
+    return nullptr;
 }
 
 // ---- reductions

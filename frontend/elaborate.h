@@ -71,7 +71,7 @@ class Elaborator {
     ir::Index inferred_extent(const std::string& name, const Expr& e, Loc loc);
     void add_range(const std::string& name, const ir::Index& size) { facts_.add_range(name, ir::constant(0), size); }
     /// Proves 0 <= e < size, or leaves it to the launcher, or reports.
-    bool check_bounds(const ir::Index& e, const ir::Index& size, const TensorInfo& tensor, const std::string& shown, size_t dim, Loc loc);
+    bool check_bounds(const ir::Index& e, const ir::Index& size, const TensorInfo& tensor, const std::string& shown, size_t dim, Loc loc, bool written = false);
     std::vector<ir::Index> subscripts(const Expr& access, const TensorInfo& tensor, Names& names, bool check);
     /// The name of an index variable in the program: no dimension has it, and no variable of `around` (a reduction may reuse a name).
     std::string fresh_axis(const std::string& name, const Names& around) const;

@@ -78,6 +78,12 @@ bool check_generic(Instance& in, const Generic& g) {
     return true;
 }
 
+/// Dimensions in order of first appearance: names that are no compile-time value.
+void collect_dims(const Instance& in, const Expr& e, std::vector<std::string>& out) {
+    if (e.kind == Expr::Name && !in.values.contains(e.text) && std::ranges::find(out, e.text) == out.end()) out.push_back(e.text);
+    for (const ExprPtr& a : e.args) collect_dims(in, *a, out);
+}
+
 bool bind_value(Instance& in, const Generic& g, const std::map<std::string, int64_t>& given) {
     const bool boolean = g.types[0] == "bool";
     if (const auto it = given.find(g.name); it != given.end()) {
@@ -91,6 +97,12 @@ bool bind_value(Instance& in, const Generic& g, const std::map<std::string, int6
     if (g.otherwise->kind == Expr::Boolean) {
         in.values[g.name] = {g.otherwise->integer, true};
         return true;
+    }
+    std::vector<std::string> names;
+    collect_dims(in, *g.otherwise, names);
+    if (!names.empty()) {
+        in.report("generic.default", g.otherwise->loc, "a default of a compile-time value is a constant");
+        return false;
     }
     Elaborator e(in, in.base_facts());
     const Index v = e.dimension(*g.otherwise);
@@ -124,20 +136,13 @@ bool bind_generics(Instance& in, const std::map<std::string, DType>& types, cons
     return true;
 }
 
-bool is_capital_name(const Expr& e) { return e.kind == Expr::Name; }
-
-/// Dimensions in order of first appearance: names that are no compile-time value.
-void collect_dims(const Instance& in, const Expr& e, std::vector<std::string>& out) {
-    if (is_capital_name(e) && !in.values.contains(e.text) && std::ranges::find(out, e.text) == out.end()) out.push_back(e.text);
-    for (const ExprPtr& a : e.args) collect_dims(in, *a, out);
-}
-
 void declare_dims(Instance& in, const Bindings& bindings) {
     std::vector<std::string> names;
     for (const auto* list : {&in.op.params, &in.op.outputs})
         for (const Param& p : *list)
             for (const ExprPtr& d : p.shape.dims) collect_dims(in, *d, names);
     for (const std::string& n : names) {
+        if (n == "inf" || n == "nan" || n == "pi" || type_named(n)) in.report("name.builtin", in.op.loc, fmt::format("`{}` is a name of the language", n), "choose another name for the dimension");
         Dim dim{n};
         if (const auto it = bindings.dims.find(n); it != bindings.dims.end()) dim.value = it->second;
         in.build.program.dims.push_back(dim);
@@ -333,6 +338,16 @@ Operator instantiate(const Module& module, const OpDecl& op, const Bindings& bin
     return out;
 }
 
+void check_fn(const Module& module, const FnDecl& fn, std::vector<Diagnostic>& found) {
+    static const OpDecl nothing{};
+    Build build{{}, found};
+    Instance in{module, nothing, build};
+    Names names;
+    names.fn_params = &names;
+    for (const std::string& p : fn.params) names.values[p] = load(p, DType::F32, {});
+    Elaborator(in, in.base_facts()).value(*fn.body, names);
+}
+
 // ---- calls of operators
 
 namespace {
@@ -390,15 +405,16 @@ class Call {
                                known ? "name the expression as an intermediate first, and pass its name" : did_you_mean(a.text, caller_.known_names({})));
                 return false;
             }
-            tensors_.emplace_back(&p, &it->second);
+            tensors_.push_back({&p, &it->second, a.loc});
             if (std::ranges::any_of(in_.op.generics, [&](const Generic& g) { return g.name == p.type; })) types.emplace(p.type, it->second.type);
         }
         std::map<std::string, int64_t> values;
-        for (const auto& [name, expr] : e_.generics) {
+        for (size_t g = 0; g < e_.generics.size(); ++g) {
+            const auto& [name, expr] = e_.generics[g];
             if (std::ranges::none_of(in_.op.generics, [&, &n = name](const Generic& g) { return g.name == n; })) {
                 std::vector<std::string> names;
                 for (const Generic& g : in_.op.generics) names.push_back(g.name);
-                caller_.report("generic.unknown", expr->loc, fmt::format("`{}` has no generic `{}`", e_.text, name), did_you_mean(name, names));
+                caller_.report("generic.unknown", e_.generic_locs[g], fmt::format("`{}` has no generic `{}`", e_.text, name), did_you_mean(name, names));
                 return false;
             }
             if (expr->kind == Expr::Name && caller_.type_of(expr->text)) types[name] = *caller_.type_of(expr->text);
@@ -430,25 +446,25 @@ class Call {
 
     /// Unifies the callee's shapes with the sizes of the arguments; its dimensions become expressions of the caller's.
     bool bind_dims_of_tensors() {
-        for (const auto& [p, t] : tensors_)
-            if (!unify_rank(*p, *t)) return false;
-        for (const auto& [p, t] : tensors_)
-            if (!unify_expressions(*p, *t)) return false;
+        for (const Argument& a : tensors_)
+            if (!unify_rank(*a.param, *a.tensor, a.loc)) return false;
+        for (const Argument& a : tensors_)
+            if (!unify_expressions(*a.param, *a.tensor, a.loc)) return false;
         for (size_t i = 0; i < in_.op.params.size(); ++i)
             if (!in_.op.params[i].shape.present && !scalar(i)) return false;
         return solve_where();
     }
 
-    bool unify_rank(const Param& p, const TensorInfo& t) {
+    bool unify_rank(const Param& p, const TensorInfo& t, Loc loc) {
         const auto& dims = p.shape.dims;
         const bool pack = std::ranges::any_of(dims, [](const ExprPtr& d) { return d->pack; });
         const auto type = in_.type_of(p.type);
         if (type && *type != t.type) {
-            caller_.report("type.argument", e_.loc, fmt::format("`{}` of `{}` holds {}, but the argument holds {}", p.name, e_.text, name_of(*type), name_of(t.type)), {}, {{p.loc, "declared here"}});
+            caller_.report("type.argument", loc, fmt::format("`{}` of `{}` holds {}, but the argument holds {}", p.name, e_.text, name_of(*type), name_of(t.type)), {}, {{p.loc, "declared here"}});
             return false;
         }
         if (pack ? t.sizes.size() + 1 < dims.size() : t.sizes.size() != dims.size()) {
-            caller_.report("shape.rank", e_.loc, fmt::format("`{}` of `{}` has {} dimensions, but the argument has {}", p.name, e_.text, dims.size(), t.sizes.size()), {}, {{p.loc, "declared here"}});
+            caller_.report("shape.rank", loc, fmt::format("`{}` of `{}` has {} dimensions, but the argument has {}", p.name, e_.text, dims.size(), t.sizes.size()), {}, {{p.loc, "declared here"}});
             return false;
         }
         const size_t width = t.sizes.size() + 1 - std::min(dims.size(), t.sizes.size() + 1);
@@ -465,19 +481,19 @@ class Call {
         return true;
     }
 
-    bool unify_expressions(const Param& p, const TensorInfo& t) {
+    bool unify_expressions(const Param& p, const TensorInfo& t, Loc loc) {
         size_t at = 0;
         for (const ExprPtr& d : p.shape.dims) {
             if (d->pack) {
                 const auto& pack = in_.packs.at(d->text);
                 for (const Index& size : pack)
-                    if (!same_size(size, t.sizes[at++], p)) return false;
+                    if (!same_size(size, t.sizes[at++], p, loc)) return false;
                 continue;
             }
             if (d->kind != Expr::Name) solve_product(*d, t.sizes[at]);
             Elaborator e(in_, in_.base_facts());
             const Index size = e.dimension(*d);
-            if (!size || !same_size(size, t.sizes[at++], p)) return false;
+            if (!size || !same_size(size, t.sizes[at++], p, loc)) return false;
         }
         return true;
     }
@@ -488,7 +504,7 @@ class Call {
         if (!in_.values.contains(d.args[1]->text)) in_.dims.try_emplace(d.args[1]->text, div(size, constant(d.args[0]->integer)));
     }
 
-    bool same_size(const Index& a, const Index& b, const Param& p) {
+    bool same_size(const Index& a, const Index& b, const Param& p, Loc loc) {
         const auto f = caller_.base_facts();
         if (f.equal(a, b)) return true;
         const auto known = f.value(a - b);
@@ -496,7 +512,7 @@ class Call {
             caller_.build.program.facts.push_back(binary(Op::Eq, of_index(a), of_index(b)));
             return true;
         }
-        caller_.report("shape.mismatch", e_.loc, fmt::format("`{}` of `{}` needs the size {}, but the argument has {}", p.name, e_.text, print(a), print(b)), {}, {{p.loc, "declared here"}});
+        caller_.report("shape.mismatch", loc, fmt::format("`{}` of `{}` needs the size {}, but the argument has {}", p.name, e_.text, print(a), print(b)), {}, {{p.loc, "declared here"}});
         return false;
     }
 
@@ -546,7 +562,7 @@ class Call {
     }
 
     void declare_outputs() {
-        for (const auto& [p, t] : tensors_) in_.tensors[p->name] = *t, in_.tensors[p->name].output = false;
+        for (const Argument& a : tensors_) in_.tensors[a.param->name] = *a.tensor, in_.tensors[a.param->name].output = false;
         for (size_t i = 0; i < in_.op.outputs.size(); ++i) declare_output(in_.op.outputs[i], s_.targets[i]);
     }
 
@@ -567,7 +583,7 @@ class Call {
             return;
         }
         for (size_t d = 0; direct && d < sizes->size(); ++d)
-            if (!same_size((*sizes)[d], it->second.sizes[d], p)) return;
+            if (!same_size((*sizes)[d], it->second.sizes[d], p, target.loc)) return;
         const std::string name = direct ? it->second.ir_name : caller_.prefix + target.name;
         if (!direct) {
             Decl decl{name, Scope::Temp, *type, {}, false, target.loc};
@@ -617,7 +633,12 @@ class Call {
     const Statement& s_;
     const Expr& e_;
     Instance in_;
-    std::vector<std::pair<const Param*, const TensorInfo*>> tensors_;
+    struct Argument {
+        const Param* param;
+        const TensorInfo* tensor;
+        Loc loc;
+    };
+    std::vector<Argument> tensors_;
     bool entered_ = false;
 };
 

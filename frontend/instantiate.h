@@ -25,6 +25,9 @@ struct Operator {
 /// `call.*`, `expr.*`, `output.*`, `where.*`.
 Operator instantiate(const Module& module, const OpDecl& op, const Bindings& bindings, std::vector<Diagnostic>& found);
 
+/// Checks the body of a function that perhaps nothing calls, on f32 arguments.
+void check_fn(const Module& module, const FnDecl& fn, std::vector<Diagnostic>& found);
+
 /// The types that a generic may take.
 std::vector<ir::DType> type_set(const Generic& g);
 

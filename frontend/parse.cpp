@@ -190,22 +190,34 @@ std::string expectation(const antlr4::misc::IntervalSet& set, const antlr4::dfa:
     return fmt::format("{} or {}", fmt::join(list, ", "), last);
 }
 
+/// Reports the first mistake of each declaration: what follows one is guessing.
 class Listener : public antlr4::BaseErrorListener {
   public:
-    Listener(int file, std::vector<Diagnostic>& found) : file_(file), found_(found) {}
+    Listener(int file, const std::vector<TokenPtr>& all, std::vector<Diagnostic>& found) : file_(file), found_(found) {
+        for (const TokenPtr& t : all)
+            if (t->getCharPositionInLine() == 0 && in(t->getText(), {"op", "fn", "case", "schedule", "import"})) declarations_.push_back(t->getLine());
+    }
     void syntaxError(antlr4::Recognizer* recognizer, Token* at, size_t, size_t, const std::string&, std::exception_ptr) override {
-        if (found_.size() >= max_findings) return;
+        const auto declaration = std::ranges::upper_bound(declarations_, at->getLine()) - declarations_.begin();
+        if (found_.size() >= max_findings || declaration == last_) return;
+        last_ = declaration;
         auto& parser = static_cast<AcuParser&>(*recognizer);
         const std::string expected = expectation(parser.getExpectedTokens(), parser.getVocabulary());
         Diagnostic d{"syntax.unexpected", loc_of(*at, file_), fmt::format("expected {}, found {}", expected, shown(*at))};
         if (at->getType() == AcuLexer::UNKNOWN) d = {"syntax.character", loc_of(*at, file_), fmt::format("the character {} has no meaning here", shown(*at))};
+        else if (at->getText() == "/" && next_is_star(*at)) d.help = "the comment does not end: `*/` is missing";
+        else if (parser.getExpectedTokens().contains(parser.getTokenType("'in'")) && expected.find("`in`") != std::string::npos) d.help = "a reduction names its axes first, as in `sum(n) x[n]`";
+        else if (in(at->getText(), {"then", "else", "if", "in", "or", "for", "where", "when", "scan", "true", "false", "op", "fn", "case"})) d.help = fmt::format("`{}` is a word of the language", at->getText());
         else if (in(at->getText(), {"+", "-", "*", "/", "&&", "||", "&", "|", "^"})) d.help = "a statement ends with its line: put the operator at the end of the line before";
-        if (found_.empty() || !(found_.back().loc == d.loc)) found_.push_back(std::move(d));
+        found_.push_back(std::move(d));
     }
 
   private:
+    static bool next_is_star(Token& t) { return t.getInputStream()->getText(antlr4::misc::Interval(ssize_t(t.getStartIndex()), ssize_t(t.getStartIndex() + 1))) == "/*"; }
     int file_;
     std::vector<Diagnostic>& found_;
+    std::vector<size_t> declarations_;
+    ptrdiff_t last_ = -1;
 };
 
 /// Bounds what recursion over the text can cost.
@@ -389,7 +401,7 @@ class Builder {
         e.kind = s->start->getText() == "[" ? Expr::Access : Expr::Call;
         for (auto* i : s->subscript()) e.args.push_back(subscript(*i));
         append(e.args, s->expr());
-        for (auto* g : s->argument()) e.generics.emplace_back(text(g->NAME()), expr(*g->expr()));
+        for (auto* g : s->argument()) e.generics.emplace_back(text(g->NAME()), expr(*g->expr())), e.generic_locs.push_back(at(g->NAME()));
     }
 
     ExprPtr group(Ctx::GroupContext& c) {
@@ -467,7 +479,10 @@ class Builder {
             v.kind = StepValue::Boolean, v.integer = v.text == "true";
         } else if (v.text.starts_with("[")) {
             v.kind = StepValue::List;
-            for (auto* i : c.stepItem()) v.items.emplace_back(i->path() ? i->path()->getText() : "", value(*i->stepValue()));
+            for (auto* i : c.stepItem()) {
+                v.items.emplace_back(i->path() ? i->path()->getText() : "", value(*i->stepValue()));
+                v.items.back().second.loc = at(i->start);
+            }
         }
         return v;
     }
@@ -518,7 +533,7 @@ File parse(const SourceMap& sources, int file, std::vector<Diagnostic>& found) {
     AcuParser parser(&stream);
     parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(antlr4::atn::PredictionMode::SLL);
     parser.removeErrorListeners();
-    Listener listener(file, mine);
+    Listener listener(file, tokens->all, mine);
     parser.addErrorListener(&listener);
     AcuParser::FileContext* tree = parser.file();
     if (mine.empty()) empty = Builder(file, mine).file(*tree, tokens->all);

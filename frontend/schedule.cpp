@@ -35,7 +35,7 @@ class ScheduleChecker {
             found_.push_back({"schedule.target", s_.target_loc, fmt::format("no target `{}` is known", s_.target), {},
                               nearest(s_.target, names).empty() ? fmt::format("it is one of {}", fmt::join(names, ", ")) : did_you_mean(s_.target, names)});
         }
-        if (s_.when) condition(*s_.when);
+        if (s_.when) condition(*s_.when), truth(*s_.when);
         for (const Step& step : s_.steps) check(step);
     }
 
@@ -54,6 +54,12 @@ class ScheduleChecker {
         if (e.kind == Expr::Access || e.kind == Expr::Reduction || e.kind == Expr::Call)
             found_.push_back({"schedule.when", e.loc, "the condition of a schedule speaks of dimensions and compile-time values only"});
         for (const ExprPtr& a : e.args) condition(*a);
+    }
+
+    void truth(const Expr& e) {
+        static const std::set<std::string> arithmetic{"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"};
+        const bool number = e.kind == Expr::Integer || e.kind == Expr::Float || (e.kind == Expr::Infix && arithmetic.contains(e.text));
+        if (number) found_.push_back({"schedule.when", e.loc, "the condition of a schedule is a comparison", {}, "as in `when M >= 512`"});
     }
 
     void check(const Step& step) {

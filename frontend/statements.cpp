@@ -400,7 +400,7 @@ class StatementBuilder {
         Access at{"", {}};
         for (size_t d = 0; d < t.subscripts.size(); ++d) {
             const Index i = elaborator_.index(*t.subscripts[d], names_);
-            if (!i || !elaborator_.check_bounds(i, out->sizes[d], *out, t.name, d, t.subscripts[d]->loc)) return define_anyway(t);
+            if (!i || !elaborator_.check_bounds(i, out->sizes[d], *out, t.name, d, t.subscripts[d]->loc, true)) return define_anyway(t);
             at.subscripts.push_back(i);
         }
         const Value v = elaborator_.value(*s_.value, names_);

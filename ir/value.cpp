@@ -8,7 +8,11 @@
 
 namespace acu::ir {
 
-static Value make(ValueNode n) { return std::make_shared<const ValueNode>(std::move(n)); }
+static Value make(ValueNode n) {
+    n.size = 1;
+    for (const Value& a : n.args) n.size = std::min(n.size + a->size, int64_t{1} << 40);
+    return std::make_shared<const ValueNode>(std::move(n));
+}
 
 const std::vector<Function>& functions() {
     static const std::vector<Function> table{

@@ -42,6 +42,7 @@ struct ValueNode {
     std::vector<Index> subscripts = {};    ///< of a Load; the one expression of an OfIndex
     Monoid monoid = Monoid::None;          ///< of a Reduce
     std::vector<Axis> axes = {};           ///< of a Reduce, all of kind red
+    int64_t size = 1;                      ///< nodes of the tree, shared ones counted each time; at most 2^40
 };
 
 Value number(double x, DType type = DType::F32);
