@@ -80,6 +80,7 @@ struct FnDecl {
     std::string name;
     Loc loc;
     std::vector<std::string> params;
+    std::vector<Loc> param_locs;
     ExprPtr body;
 };
 
@@ -112,6 +113,7 @@ struct CaseDecl {
 struct StepValue {
     enum Kind { Path, Integer, Boolean, List } kind;
     Loc loc;
+    Loc key_loc = {};    ///< of the key in front of an item of a list
     std::string text = {};
     int64_t integer = 0;
     std::vector<std::pair<std::string, StepValue>> items = {};    ///< of a list; a key may be empty

@@ -130,10 +130,28 @@ bool bind_generics(Instance& in, const std::map<std::string, DType>& types, cons
             in.report(twice ? "name.twice" : "name.builtin", g.loc, fmt::format(fmt::runtime(twice ? "`{}` is declared twice" : "`{}` is a name of the language"), g.name));
             return false;
         }
+    }
+    for (const Generic& g : in.op.generics) {
         if (!check_generic(in, g)) return false;
         if (!(value_generic(in.op, g) ? bind_value(in, g, values) : bind_type(in, g, types))) return false;
     }
     return true;
+}
+
+Loc place_in(const Expr& e, const std::string& name) {
+    if (e.kind == Expr::Name && e.text == name) return e.loc;
+    for (const ExprPtr& a : e.args)
+        if (const Loc loc = place_in(*a, name)) return loc;
+    return {};
+}
+
+/// Where a dimension stands first.
+Loc place_of(const OpDecl& op, const std::string& dim) {
+    for (const auto* list : {&op.params, &op.outputs})
+        for (const Param& p : *list)
+            for (const ExprPtr& d : p.shape.dims)
+                if (const Loc loc = place_in(*d, dim)) return loc;
+    return op.loc;
 }
 
 void declare_dims(Instance& in, const Bindings& bindings) {
@@ -142,7 +160,7 @@ void declare_dims(Instance& in, const Bindings& bindings) {
         for (const Param& p : *list)
             for (const ExprPtr& d : p.shape.dims) collect_dims(in, *d, names);
     for (const std::string& n : names) {
-        if (n == "inf" || n == "nan" || n == "pi" || type_named(n)) in.report("name.builtin", in.op.loc, fmt::format("`{}` is a name of the language", n), "choose another name for the dimension");
+        if (n == "inf" || n == "nan" || n == "pi" || type_named(n)) in.report("name.builtin", place_of(in.op, n), fmt::format("`{}` is a name of the language", n), "choose another name for the dimension");
         Dim dim{n};
         if (const auto it = bindings.dims.find(n); it != bindings.dims.end()) dim.value = it->second;
         in.build.program.dims.push_back(dim);

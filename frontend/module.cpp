@@ -45,7 +45,8 @@ static void declare(Module& m, std::vector<Diagnostic>& found) {
         if (const auto fn = m.fns.find(o.name); fn != m.fns.end()) twice(o.name, o.loc, fn->second.first->loc, found);
     for (const FnDecl& f : m.file.fns)
         for (size_t i = 0; i < f.params.size(); ++i)
-            if (std::find(f.params.begin(), f.params.begin() + static_cast<ptrdiff_t>(i), f.params[i]) != f.params.begin() + static_cast<ptrdiff_t>(i)) twice(f.params[i], f.loc, f.loc, found);
+            for (size_t j = 0; j < i; ++j)
+                if (f.params[i] == f.params[j]) twice(f.params[i], f.param_locs[i], f.param_locs[j], found);
     std::map<std::string, Loc> cases;
     for (const CaseDecl& c : m.file.cases)
         if (const auto [it, fresh] = cases.try_emplace(c.name, c.loc); !fresh) twice(c.name, c.loc, it->second, found);

@@ -277,8 +277,8 @@ class Builder {
     }
 
     FnDecl fn(Ctx::FnDeclContext& c) {
-        FnDecl d{text(c.NAME(0)), at(c.NAME(0)), {}, expr(*c.expr())};
-        for (size_t i = 1; i < c.NAME().size(); ++i) d.params.push_back(text(c.NAME(i)));
+        FnDecl d{text(c.NAME(0)), at(c.NAME(0)), {}, {}, expr(*c.expr())};
+        for (size_t i = 1; i < c.NAME().size(); ++i) d.params.push_back(text(c.NAME(i))), d.param_locs.push_back(at(c.NAME(i)));
         return d;
     }
 
@@ -467,7 +467,7 @@ class Builder {
     }
 
     StepValue value(Ctx::StepValueContext& c) {
-        StepValue v{StepValue::Path, at(c.start), c.getText()};
+        StepValue v{StepValue::Path, at(c.start), {}, c.getText()};
         if (c.INT()) {
             v.kind = StepValue::Integer;
             try {
@@ -481,7 +481,7 @@ class Builder {
             v.kind = StepValue::List;
             for (auto* i : c.stepItem()) {
                 v.items.emplace_back(i->path() ? i->path()->getText() : "", value(*i->stepValue()));
-                v.items.back().second.loc = at(i->start);
+                v.items.back().second.key_loc = at(i->start);
             }
         }
         return v;

@@ -103,7 +103,7 @@ class ScheduleChecker {
     }
 
     void over(const std::string& key, const StepValue& item) {
-        if (!key.empty() && !known_.contains(first(key))) found_.push_back({"schedule.name", item.loc, fmt::format("`{}` has no index variable `{}`", op_.name, key), {}, did_you_mean(key, {known_.begin(), known_.end()})});
+        if (!key.empty() && !known_.contains(first(key))) found_.push_back({"schedule.name", item.key_loc, fmt::format("`{}` has no index variable `{}`", op_.name, key), {}, did_you_mean(key, {known_.begin(), known_.end()})});
         if (!key.empty() && (item.kind != StepValue::Integer || item.integer < 1)) found_.push_back({"schedule.value", item.loc, "the size of a tile is a positive integer"});
     }
 
