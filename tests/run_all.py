@@ -50,6 +50,7 @@ def all_parts(build: str) -> list[Part]:
         Part("diagnostics", python("tests/diagnostics/run_diagnostics.py", "--build", build)),
         Part("cli", python("tests/cli/run_cli.py", "--build", build)),
         Part("suite", python("tests/suite/run_suite.py", "--build", build)),
+        Part("samples", python("tests/suite/run_samples.py", "--build", build)),
         Part("emit", python("tests/emit/run_emit.py", "--build", build)),
     ]
 

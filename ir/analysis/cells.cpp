@@ -13,13 +13,38 @@ namespace {
 
 struct Late {};    // thrown when the deadline has passed
 
+/// Computed cells: an array with marks for a tensor of moderate size, else a table.
+class Known {
+  public:
+    void size(int64_t cells) {
+        if (cells > (int64_t{1} << 24)) return;
+        dense_.resize(static_cast<size_t>(cells));
+        marked_.resize(dense_.size());
+    }
+    const double* find(int64_t at) const {
+        if (!dense_.empty()) return marked_[static_cast<size_t>(at)] ? &dense_[static_cast<size_t>(at)] : nullptr;
+        const auto it = sparse_.find(at);
+        return it == sparse_.end() ? nullptr : &it->second;
+    }
+    double& operator[](int64_t at) {
+        if (dense_.empty()) return sparse_[at];
+        marked_[static_cast<size_t>(at)] = true;
+        return dense_[static_cast<size_t>(at)];
+    }
+
+  private:
+    std::vector<double> dense_;
+    std::vector<bool> marked_;
+    std::unordered_map<int64_t, double> sparse_;
+};
+
 struct Tensor {
     const Decl* decl = nullptr;
     std::vector<int64_t> sizes;
     const Array* input = nullptr;
     std::optional<double> scalar;
     std::vector<const Block*> blocks;              // that write it, in order
-    std::unordered_map<int64_t, double> known;
+    Known known;
     bool computed = false;                         // as a whole (scatter)
 };
 
@@ -68,7 +93,7 @@ class Cells::State {
     double cell(Tensor& t, int64_t element) {
         if (t.scalar) return *t.scalar;
         if (t.input) return t.input->get(element);
-        if (const auto it = t.known.find(element); it != t.known.end()) return it->second;
+        if (const double* known = t.known.find(element)) return *known;
         return produce(t, element);
     }
     Tensor& tensor(const std::string& name) { return tensors_.at(name); }
@@ -81,6 +106,10 @@ class Cells::State {
         t.sizes = sizes_of(d, dims_);
         if (d.scope == Scope::In) t.input = &inputs.at(d.name);
         if (d.scope == Scope::Param) t.scalar = args.scalars.at(d.name);
+        if (d.scope != Scope::Out && d.scope != Scope::Temp) return;
+        int64_t cells = 1;
+        for (const int64_t s : t.sizes) cells *= s;
+        t.known.size(cells);
     }
 
     // ---- resolving
@@ -290,7 +319,7 @@ class Cells::State {
             return t.known[element] = value(f.vals[0]);
         }
         accumulate(t, last, f, element);
-        return t.known.at(element);
+        return *t.known.find(element);
     }
 
     /// Gives the axes that subscript an out plainly the coordinates of the element.

@@ -18,6 +18,7 @@ struct f8e4m3 { u8 bits; };
 struct f8e5m2 { u8 bits; };
 
 #define ACU_DEVICE __device__ __forceinline__
+#define ACU_BOTH __host__ __device__ __forceinline__
 
 ACU_DEVICE unsigned bits_of(float x) { return __float_as_uint(x); }
 ACU_DEVICE float float_of(unsigned bits) { return __uint_as_float(bits); }
@@ -146,22 +147,22 @@ ACU_DEVICE int clamp_i16(i64 x) { return (int)(x < -32768 ? -32768 : x > 32767 ?
 
 /// Rounds toward minus infinity; by zero gives 0.
 template <class T>
-ACU_DEVICE T floor_div(T a, T b) {
+ACU_BOTH T floor_div(T a, T b) {
     if (b == 0) return 0;
     const T q = a / b;
     return q - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 template <class T>
-ACU_DEVICE T floor_mod(T a, T b) {
+ACU_BOTH T floor_mod(T a, T b) {
     if (b == 0) return 0;
     const T r = a % b;
     return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
 /// NaN propagates.
 template <class T>
-ACU_DEVICE T larger(T a, T b) { return a > b || a != a ? a : b; }
+ACU_BOTH T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T>
-ACU_DEVICE T smaller(T a, T b) { return a < b || a != a ? a : b; }
+ACU_BOTH T smaller(T a, T b) { return a < b || a != a ? a : b; }
 template <class T>
 ACU_DEVICE T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
 template <class T>
