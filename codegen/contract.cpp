@@ -83,15 +83,7 @@ bool holds(const Value& v, const Env& dims) {
     if (v->op == Op::Not) return !holds(v->args[0], dims);
     if (v->op == Op::Const) return v->integer != 0;
     if (v->op < Op::Eq || v->op > Op::Ge) return true;
-    const int64_t a = side(v->args[0], dims), b = side(v->args[1], dims);
-    switch (v->op) {
-        case Op::Eq: return a == b;
-        case Op::Ne: return a != b;
-        case Op::Lt: return a < b;
-        case Op::Le: return a <= b;
-        case Op::Gt: return a > b;
-        default: return a >= b;
-    }
+    return compare(v->op, side(v->args[0], dims), side(v->args[1], dims));
 }
 
 Status check_facts(const Program& p, const Env& dims) {

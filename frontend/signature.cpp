@@ -288,14 +288,7 @@ std::optional<bool> constant_truth(const Instance& in, const Value& v) {
     if (v->op < Op::Eq || v->op > Op::Ge) return {};
     const auto a = side(v->args[0]), b = side(v->args[1]);
     if (!a || !b) return {};
-    switch (v->op) {
-        case Op::Eq: return *a == *b;
-        case Op::Ne: return *a != *b;
-        case Op::Lt: return *a < *b;
-        case Op::Le: return *a <= *b;
-        case Op::Gt: return *a > *b;
-        default: return *a >= *b;
-    }
+    return compare(v->op, *a, *b);
 }
 
 void declare_where(Instance& in) {

@@ -153,18 +153,6 @@ class Interpreter {
         }
     }
 
-    template <class T>
-    static bool compare(Op op, T a, T b) {
-        switch (op) {
-            case Op::Eq: return a == b;
-            case Op::Ne: return a != b;
-            case Op::Lt: return a < b;
-            case Op::Le: return a <= b;
-            case Op::Gt: return a > b;
-            default: return a >= b;
-        }
-    }
-
     static Number arithmetic(const ValueNode& v, int64_t a, int64_t b) {
         const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
         const int bits = v.type == DType::I64 ? 63 : 31;

@@ -82,6 +82,19 @@ const MonoidInfo& info(Monoid m);
 Value identity(Monoid m, DType t);
 inline bool is_pair(Monoid m) { return m == Monoid::ArgMax || m == Monoid::ArgMin || m == Monoid::TopK; }
 
+/// The truth of a comparison (Eq to Ge) of numbers.
+template <class T>
+bool compare(Op op, T a, T b) {
+    switch (op) {
+        case Op::Eq: return a == b;
+        case Op::Ne: return a != b;
+        case Op::Lt: return a < b;
+        case Op::Le: return a <= b;
+        case Op::Gt: return a > b;
+        default: return a >= b;
+    }
+}
+
 std::string_view sign_of(Op op);    ///< "+", "<=", …; empty for others
 bool equal(const Value& a, const Value& b);
 

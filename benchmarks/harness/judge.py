@@ -1,4 +1,4 @@
-"""The bounds of shared/suite/README.md on the device: |y - r| <= tau*s + u*|r| against float64 references."""
+"""The bounds of benchmarks/README.md on the device: |y - r| <= tau*s + u*|r| against float64 references."""
 from __future__ import annotations
 
 import math

@@ -237,12 +237,7 @@ class Cells::State {
             case Op::Sub: return a - b;
             case Op::Mul: return a * b;
             case Op::Div: return a / b;
-            case Op::Eq: return a == b;
-            case Op::Ne: return a != b;
-            case Op::Lt: return a < b;
-            case Op::Le: return a <= b;
-            case Op::Gt: return a > b;
-            default: return a >= b;
+            default: return compare(op, a, b);
         }
     }
 
