@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "frontend/excerpt.h"
 #include "ir/value.h"
 
 namespace acu::frontend {
@@ -63,15 +64,25 @@ const Module* Modules::add(const std::string& key, const std::string& name, cons
     return (loaded_[key] = std::move(owned)).get();
 }
 
+/// What is imported, and what that needs; a name that the text lacks makes the whole text be read, for the message.
+const Module* Modules::library(const std::string& file, std::string_view text, const ImportDecl& d, std::vector<Diagnostic>& found) {
+    std::set<std::string> names;
+    std::string key = "std." + file;
+    for (const auto& [name, loc] : d.names) names.insert(name);
+    for (const std::string& n : names) key += " " + n;
+    if (const auto known = loaded_.find(key); known != loaded_.end()) return known->second.get();
+    const Module* m = add(key, "stdlib/" + file + ".acu", excerpt(text, names), found);
+    const bool complete = std::ranges::all_of(names, [&](const std::string& n) { return m->fns.contains(n) || m->ops.contains(n); });
+    return complete ? m : add("std." + file, "stdlib/" + file + ".acu", std::string(text), found);
+}
+
 const Module* Modules::find(const ImportDecl& d, const std::string& importer, std::vector<Diagnostic>& found) {
     const std::string dotted = fmt::format("{}", fmt::join(d.path, "."));
     if (d.path[0] == "std") {
         const std::string file = dotted.size() > 4 ? dotted.substr(4) : "";
         const auto it = standard_library().find(file);
         if (it != standard_library().end()) {
-            const std::string key = "std." + file;
-            if (const auto known = loaded_.find(key); known != loaded_.end()) return known->second.get();
-            return add(key, "stdlib/" + file + ".acu", std::string(it->second), found);
+            return library(file, it->second, d, found);
         }
         std::vector<std::string> names;
         for (const auto& [n, text] : standard_library()) names.push_back("std." + n);

@@ -27,6 +27,7 @@ class Modules {
   private:
     const Module* add(const std::string& key, const std::string& name, const std::string& text, std::vector<Diagnostic>& found);
     void import(Module& into, const ImportDecl& d, const std::string& importer, std::vector<Diagnostic>& found);
+    const Module* library(const std::string& file, std::string_view text, const ImportDecl& d, std::vector<Diagnostic>& found);
     const Module* find(const ImportDecl& d, const std::string& importer, std::vector<Diagnostic>& found);
 
     SourceMap& sources_;

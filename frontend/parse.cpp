@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <typeinfo>
 
 #include "AcuLexer.h"
 #include "AcuParser.h"
@@ -374,22 +375,26 @@ class Builder {
         for (auto* e : list) out.push_back(expr(*e));
     }
 
+    /// Alternatives have a class each, without subclasses, so comparing types suffices; a dynamic_cast costs more than reading the node.
+    template <class T>
+    static T* as(Ctx::ExprContext& c) { return typeid(c) == typeid(T) ? static_cast<T*>(&c) : nullptr; }
+
     ExprPtr expr(Ctx::ExprContext& c) {
         Expr e{Expr::Name, at(c.start)};
-        if (auto* n = dynamic_cast<Ctx::NameContext*>(&c)) name(*n, e);
-        else if (auto* l = dynamic_cast<Ctx::LiteralContext*>(&c)) literal(*l, e);
-        else if (auto* g = dynamic_cast<Ctx::GroupContext*>(&c)) return group(*g);
-        else if (auto* u = dynamic_cast<Ctx::UnaryContext*>(&c)) {
+        if (auto* n = as<Ctx::NameContext>(c)) name(*n, e);
+        else if (auto* l = as<Ctx::LiteralContext>(c)) literal(*l, e);
+        else if (auto* g = as<Ctx::GroupContext>(c)) return group(*g);
+        else if (auto* u = as<Ctx::UnaryContext>(c)) {
             e.kind = Expr::Unary, e.text = c.start->getText();
             e.args = {expr(*u->expr())};
-        } else if (auto* i = dynamic_cast<Ctx::InfixContext*>(&c)) infix(*i, e);
-        else if (auto* q = dynamic_cast<Ctx::ConditionalContext*>(&c)) {
+        } else if (auto* i = as<Ctx::InfixContext>(c)) infix(*i, e);
+        else if (auto* q = as<Ctx::ConditionalContext>(c)) {
             e.kind = Expr::If;
             append(e.args, q->expr());
-        } else if (auto* o = dynamic_cast<Ctx::OtherwiseContext*>(&c)) {
+        } else if (auto* o = as<Ctx::OtherwiseContext>(c)) {
             e.kind = Expr::Or;
             append(e.args, o->expr());
-        } else if (auto* r = dynamic_cast<Ctx::ReductionContext*>(&c)) reduction(*r, e);
+        } else if (auto* r = as<Ctx::ReductionContext>(c)) reduction(*r, e);
         return std::make_shared<const Expr>(std::move(e));
     }
 

@@ -254,9 +254,10 @@ class StatementBuilder {
         }
         const std::string name = target_name(t, cast(running, v), running, axis_sizes());
         if (name.empty()) return;
-        std::vector<Axis> others = axes_, all = axes_;
+        std::vector<Axis> others = axes_;
         std::erase_if(others, [&](const Axis& a) { return is_name(axis->second, a.name); });
-        std::stable_partition(all.begin(), all.end(), [&](const Axis& a) { return !is_name(axis->second, a.name); });
+        std::vector<Axis> all = others;
+        all.push_back(*std::ranges::find_if(axes_, [&](const Axis& a) { return is_name(axis->second, a.name); }));
         all.back().kind = AxisKind::Scan;
         std::vector<Index> at, sizes;
         for (const Axis& a : others) at.push_back(ir::name(a.name)), sizes.push_back(a.size);
