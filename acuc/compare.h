@@ -22,7 +22,7 @@ struct Comparison {
     int64_t compared = 0;
 };
 
-/// Compares an output with its reference, element by element; where `cells` is not empty only at those positions (the reference is then as long as `cells`).
+/// Compares an output, or a sample of one, with its reference element by element.
 Comparison compare(const ir::Array& y, const ir::Array& reference, const Tolerance& t);
 
 }  // namespace acu

@@ -114,9 +114,7 @@ std::vector<Subject> subjects_of(Session& s, const Module& m, const Selection& s
 static std::vector<frontend::Bindings> combinations(const frontend::OpDecl& op) {
     std::vector<frontend::Bindings> all(1);
     for (const frontend::Generic& g : op.generics) {
-        const auto uses = [&](const frontend::Param& p) { return p.type == g.name; };
-        const bool type = std::ranges::any_of(op.params, uses) || std::ranges::any_of(op.outputs, uses) || (g.types != std::vector<std::string>{"bool"} && g.types != std::vector<std::string>{"int"});
-        if (!type) {
+        if (frontend::value_generic(op, g)) {
             if (!g.otherwise)
                 for (auto& b : all) b.values[g.name] = g.types[0] == "int";
             continue;

@@ -22,10 +22,7 @@ void names_in(const Expr& e, std::vector<std::string>& dims, std::vector<std::st
 struct Signature {
     explicit Signature(const OpDecl& op) {
         for (const Generic& g : op.generics) {
-            const auto uses = [&](const Param& p) { return p.type == g.name; };
-            const bool type = std::ranges::any_of(op.params, uses) || std::ranges::any_of(op.outputs, uses);
-            const bool value = g.types.size() == 1 && (g.types[0] == "bool" || (g.types[0] == "int" && !type));
-            kinds[g.name] = !value ? Kind::Type : g.types[0] == "bool" ? Kind::Flag : Kind::Value;
+            kinds[g.name] = !value_generic(op, g) ? Kind::Type : g.types[0] == "bool" ? Kind::Flag : Kind::Value;
         }
         std::vector<std::string> dims, packs;
         for (const auto* list : {&op.params, &op.outputs})

@@ -47,7 +47,6 @@ struct Instance {
     std::map<std::string, std::vector<ir::Index>> packs = {};
     std::map<std::string, ir::Value> scalars = {};
     std::map<std::string, TensorInfo> tensors = {};
-    std::vector<ir::Value> facts = {};
 
     void report(std::string code, Loc loc, std::string message, std::string help = {}, std::vector<Note> notes = {});
     ir::analysis::Facts base_facts() const;
@@ -75,7 +74,6 @@ class Elaborator {
     std::vector<ir::Index> subscripts(const Expr& access, const TensorInfo& tensor, Names& names, bool check);
     /// The name of an index variable in the program: no dimension has it, and no variable of `around` (a reduction may reuse a name).
     std::string fresh_axis(const std::string& name, const Names& around) const;
-    Instance& instance() { return in_; }
 
   private:
     ir::Value name(const Expr& e, Names& names);

@@ -28,6 +28,9 @@ Operator instantiate(const Module& module, const OpDecl& op, const Bindings& bin
 /// Checks the body of a function that perhaps nothing calls, on f32 arguments.
 void check_fn(const Module& module, const FnDecl& fn, std::vector<Diagnostic>& found);
 
+/// Is the generic a compile-time value, not a type? `int` alone is a value unless the signature uses the name as a type.
+bool value_generic(const OpDecl& op, const Generic& g);
+
 /// The types that a generic may take.
 std::vector<ir::DType> type_set(const Generic& g);
 

@@ -29,10 +29,10 @@ static void twice(const std::string& name, Loc loc, Loc before, std::vector<Diag
 
 /// Words of the language cannot be declared: the declaration would never be found.
 static void refuse_builtin(const std::string& name, Loc loc, std::vector<Diagnostic>& found) {
-    const bool monoid = std::ranges::any_of(ir::monoids(), [&](const ir::MonoidInfo& m) { return m.name == name; });
+    const bool callable = name == "argmax" || name == "argmin" || name == "topk";    // as operators, which the standard library has
+    const bool monoid = !callable && std::ranges::any_of(ir::monoids(), [&](const ir::MonoidInfo& m) { return m.name == name; });
     const bool word = name == "clamp" || name == "segment" || name == "inf" || name == "nan" || name == "pi";
-    if (word || ir::function_named(name) || ir::type_named(name)) found.push_back({"name.builtin", loc, fmt::format("`{}` is a name of the language", name), {}, "choose another name"});
-    else if (monoid && name != "argmax" && name != "argmin" && name != "topk") found.push_back({"name.builtin", loc, fmt::format("`{}` is a name of the language", name), {}, "choose another name"});
+    if (word || monoid || ir::function_named(name) || ir::type_named(name)) found.push_back({"name.builtin", loc, fmt::format("`{}` is a name of the language", name), {}, "choose another name"});
 }
 
 static void declare(Module& m, std::vector<Diagnostic>& found) {

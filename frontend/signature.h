@@ -5,8 +5,6 @@ namespace acu::frontend {
 
 // The parts of an operator's head, for an operator on its own (instantiate.cpp) and for a call that is substituted (calls.cpp). Each reports what is wrong.
 
-/// Is the generic a compile-time value, not a type?
-bool value_generic(const OpDecl& op, const Generic& g);
 bool bind_generics(Instance& in, const std::map<std::string, ir::DType>& types, const std::map<std::string, int64_t>& values);
 
 /// Dimensions in order of first appearance: names that are no compile-time value.
