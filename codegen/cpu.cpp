@@ -10,7 +10,9 @@ namespace acu::codegen {
 
 Status run_cpu(const ir::Program& loops, const ir::Arguments& args, ir::Arrays& arrays) {
     const auto kernel = CpuKernel::compile(loops);
-    return kernel ? (*kernel)->run(args, arrays) : Status(kernel.why());
+    if (kernel) return (*kernel)->run(args, arrays);
+    // Programs that the JIT does not take (rings, roles) run in the interpreter, which takes all.
+    return kernel.why().code == "codegen.unsupported" ? ir::interpret(loops, args, arrays) : Status(kernel.why());
 }
 std::string cpu_executor() { return "LLVM " + llvm_version(); }
 Result<std::string> llvm_text(const ir::Program& loops) {

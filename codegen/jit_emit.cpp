@@ -89,7 +89,11 @@ void Emitter::body(const ir::Body& stmts) {
 
 void Emitter::statement(const ir::Stmt& s) {
     ir::match(
-        s, [&](const ir::Block& block) { points(ordered(block), 0); }, [&](const ir::Loop& l) { loop_statement(l); }, [&](const ir::If& i) { condition(i); });
+        s, [&](const ir::Block& block) { points(ordered(block), 0); }, [&](const ir::Loop& l) { loop_statement(l); }, [&](const ir::If& i) { condition(i); },
+        [&](const ir::Roles&) { throw Unsupported{{"codegen.unsupported", s->loc, "roles run in the interpreter only"}}; },
+        [&](const ir::Sync& y) {
+            if (y.op != ir::SyncOp::Barrier) throw Unsupported{{"codegen.unsupported", s->loc, "rings run in the interpreter only"}};
+        });
 }
 
 void Emitter::condition(const ir::If& i) {
@@ -117,6 +121,7 @@ void Emitter::loop_statement(const ir::Loop& l) {
 
 /// A fresh buffer of zeros; answers what must be released at the end of the iteration.
 std::vector<Val> Emitter::open_local(const ir::Decl& d) {
+    if (d.ring.versions) throw Unsupported{{"codegen.unsupported", d.loc, "rings run in the interpreter only"}};
     Buffer buffer{&d, nullptr, {}, {}};
     for (const ir::Window& w : d.dims) {
         buffer.origin.push_back(index(w.origin));

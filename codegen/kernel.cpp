@@ -90,7 +90,7 @@ class NarrowTest {
         return std::ranges::all_of(stmts, [&](const Stmt& s) {
             return match(
                 s, [&](const Block& b) { return block(b); }, [&](const Loop& l) { return loop(l); },
-                [&](const If& i) { return value(i.condition) && body(i.body) && body(i.otherwise); });
+                [&](const If& i) { return value(i.condition) && body(i.body) && body(i.otherwise); }, [](const Roles&) { return false; }, [](const Sync&) { return true; });
         });
     }
     bool block(const Block& b) {
@@ -267,7 +267,7 @@ class KernelWriter {
     void body(const Body& stmts) {
         for (const Stmt& s : stmts)
             match(
-                s, [&](const Block& b) { block(b); }, [&](const Loop& l) { serial_loop(l); }, [&](const If& i) { branch(i); });
+                s, [&](const Block& b) { block(b); }, [&](const Loop& l) { serial_loop(l); }, [&](const If& i) { branch(i); }, [](const Roles&) {}, [](const Sync&) {});
     }
 
     void serial_loop(const Loop& l) {

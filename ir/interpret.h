@@ -25,10 +25,17 @@ struct Arguments {
     std::map<std::string, double> scalars;
 };
 
+/// `seed`: other than 0, the points of a block, the iterations of parallel loops and the roles run in an order drawn from it.
+struct InterpretOptions {
+    uint64_t seed = 0;
+};
+
 /// The definition of the loop IR: runs a loop-level program, one point after another, every operation rounded to its type. `arrays` holds the inputs and
-/// receives the outputs. Broken dynamic rules are diagnostics: `run.D1` (an index outside its buffer), `run.D2` (a cell that was never written is
-/// read), `run.D4` (`=` writes a cell twice), `run.D9` (an output cell is not written). `run.input` for a missing or misshapen input.
-Status interpret(const Program& p, const Arguments& args, Arrays& arrays);
+/// receives the outputs. Broken dynamic rules are diagnostics: `run.D1` (an index outside its buffer or window), `run.D2` (a cell that was never written is
+/// read), `run.D4` (`=` writes a cell twice), `run.D5` (iterations of a parallel loop, or threads with no barrier between, meet in a cell, one writing),
+/// `run.D6` (a version of a ring that is read is not there), `run.D7` (roles deadlock), `run.D9` (an output cell is not written). `run.input` for a missing or
+/// misshapen input.
+Status interpret(const Program& p, const Arguments& args, Arrays& arrays, const InterpretOptions& options = {});
 
 /// Sizes of a declaration under `dims`.
 std::vector<int64_t> sizes_of(const Decl& d, const Env& dims);

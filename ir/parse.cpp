@@ -30,10 +30,7 @@ class Parser {
         list(")", [&] { p.dims.push_back(dim()); });
         if (take("where")) p.facts = values(";");
         expect("{");
-        while (is_decl()) {
-            p.decls.push_back(decl());
-            types_[p.decls.back().name] = p.decls.back().type;
-        }
+        while (is_decl()) declare(p.decls);
         p.body = body();
         if (peek().kind != Token::End) fail("expected the end of the program");
         return p;
@@ -80,7 +77,7 @@ class Parser {
     }
 
     bool is_decl() const {
-        static constexpr std::array<std::string_view, 5> scopes{"in", "out", "param", "temp", "register"};
+        static constexpr std::array<std::string_view, 7> scopes{"in", "out", "param", "temp", "register", "shared", "cluster"};
         return peek().kind == Token::Name && is(":", 1) && std::ranges::any_of(scopes, [&](auto s) { return is(s, 2); }) && peek(3).kind == Token::Name;
     }
 
@@ -89,7 +86,7 @@ class Parser {
         d.name = word();
         expect(":");
         const std::string scope = word();
-        for (const Scope s : {Scope::In, Scope::Out, Scope::Param, Scope::Temp, Scope::Register})
+        for (const Scope s : {Scope::In, Scope::Out, Scope::Param, Scope::Temp, Scope::Register, Scope::Shared, Scope::Cluster})
             if (name_of(s) == scope) d.scope = s;
         d.strided = take("strided");
         const auto type = type_named(peek().text);
@@ -98,7 +95,41 @@ class Parser {
         d.type = *type;
         expect("[");
         list("]", [&] { d.dims.push_back(window()); });
+        if (is("ring") && is("(", 1)) ring(d.ring);
+        if (const int64_t n = counted("readers")) d.ring.readers = n;
+        d.swizzle = counted("swizzle");
         return d;
+    }
+
+    void ring(Ring& r) {
+        r.versions = counted("ring");
+        if (!take("by")) fail("expected `by` and the names of loops");
+        do r.keys.push_back(word());
+        while (take(","));
+    }
+
+    /// `word(n)`, or 0.
+    int64_t counted(std::string_view what) {
+        if (!is(what) || !is("(", 1)) return 0;
+        next();
+        expect("(");
+        const int64_t n = whole();
+        expect(")");
+        return n;
+    }
+
+    /// `{i, j}` behind the name of a ring.
+    std::vector<Index> version(const std::string& tensor) {
+        std::vector<Index> out;
+        if (rings_.contains(tensor) && take("{")) list("}", [&] { out.push_back(index()); });
+        return out;
+    }
+
+    void declare(std::vector<Decl>& list) {
+        list.push_back(decl());
+        types_[list.back().name] = list.back().type;
+        if (list.back().ring.versions) rings_.insert(list.back().name);
+        else rings_.erase(list.back().name);
     }
 
     Window window() {
@@ -116,7 +147,32 @@ class Parser {
     Stmt statement() {
         if (is("for")) return loop();
         if (is("if")) return condition();
+        if (is("roles") && is("{", 1)) return roles();
+        for (int i = 0; i <= static_cast<int>(SyncOp::Barrier); ++i)
+            if (const auto op = static_cast<SyncOp>(i); is(name_of(op)) && !is(":", 1)) return sync(op);
         return block();
+    }
+
+    Stmt roles() {
+        const Loc loc = next().loc;
+        Roles r;
+        expect("{");
+        while (take("role")) {
+            Role role{word(), counted("threads"), counted("registers"), {}};
+            expect("{");
+            role.body = body();
+            r.roles.push_back(std::move(role));
+        }
+        expect("}");
+        return make_stmt(loc, std::move(r));
+    }
+
+    Stmt sync(SyncOp op) {
+        Sync y{op};
+        const Loc loc = next().loc;
+        if (op != SyncOp::Barrier) y.name = word();
+        if (take("{")) list("}", [&] { y.key.push_back(index()); });
+        return make_stmt(loc, std::move(y));
     }
 
     Stmt loop() {
@@ -126,17 +182,16 @@ class Parser {
         l.order = mark();
         expect("in");
         l.extent = index();
-        if (take("grid")) l.kind = LoopKind::Grid;
+        for (int i = 1; i <= static_cast<int>(LoopKind::Unroll); ++i)
+            if (take(name_of(static_cast<LoopKind>(i)))) l.kind = static_cast<LoopKind>(i);
+        l.threads = counted("threads");
         while (take(",")) {
             const std::string derived = word();
             expect("=");
             l.lets.push_back({derived, index()});
         }
         expect("{");
-        while (is_decl()) {
-            l.allocs.push_back(decl());
-            types_[l.allocs.back().name] = l.allocs.back().type;
-        }
+        while (is_decl()) declare(l.allocs);
         l.body = body();
         return make_stmt(loc, std::move(l));
     }
@@ -168,6 +223,7 @@ class Parser {
             while (take(","));
         }
         if (take("where")) b.guards = values(";");
+        if (take("via")) b.via = word();
         return make_stmt(loc, std::move(b));
     }
 
@@ -198,11 +254,13 @@ class Parser {
         expect("in");
         const Window w = window();
         a.base = w.origin, a.size = w.size;
+        if (const int64_t n = counted("vec")) a.vector = n;
         return a;
     }
 
     Access access() {
-        Access a{word(), {}};
+        Access a{word(), {}, {}};
+        a.version = version(a.tensor);
         expect("[");
         list("]", [&] { a.subscripts.push_back(index()); });
         return a;
@@ -318,17 +376,19 @@ class Parser {
         if (text == "true" || text == "false") return boolean(text == "true");
         if (text == "nan" || text == "nand") return number(std::numeric_limits<double>::quiet_NaN(), text == "nan" ? DType::F32 : DType::F64);
         if (take("(")) return application(text);
-        if (!is("[")) return of_index(name(text));
+        if (!is("[") && !(is("{") && rings_.contains(text))) return of_index(name(text));
         return load_value(text);
     }
 
     Value load_value(const std::string& tensor) {
+        std::vector<Index> of = version(tensor);
         expect("[");
         std::vector<Index> subscripts;
         list("]", [&] { subscripts.push_back(index()); });
         const auto type = types_.find(tensor);
         if (type == types_.end()) throw SyntaxError{{"ir.name", peek().loc, fmt::format("no buffer `{}` is declared", tensor)}};
-        return load(tensor, type->second, std::move(subscripts), take("default") ? value() : nullptr);
+        const Value v = load(tensor, type->second, std::move(subscripts), take("default") ? value() : nullptr);
+        return of.empty() ? v : with_version(v, std::move(of));
     }
 
     Value application(const std::string& fn) {
@@ -370,6 +430,7 @@ class Parser {
     std::vector<Token> tokens_;
     size_t at_ = 0;
     std::map<std::string, DType, std::less<>> types_;
+    std::set<std::string, std::less<>> rings_;
 };
 
 }  // namespace

@@ -19,12 +19,20 @@ static std::string print(const Window& w) {
 }
 
 static std::string print(const Decl& d) {
-    return fmt::format("{}: {} {}{}[{}]", d.name, name_of(d.scope), d.strided ? "strided " : "", name_of(d.type),
-                       join(d.dims, ", ", [](const Window& w) { return print(w); }));
+    std::string s = fmt::format("{}: {} {}{}[{}]", d.name, name_of(d.scope), d.strided ? "strided " : "", name_of(d.type),
+                                join(d.dims, ", ", [](const Window& w) { return print(w); }));
+    if (d.ring.versions) s += fmt::format(" ring({}) by {}", d.ring.versions, fmt::join(d.ring.keys, ", "));
+    if (d.ring.readers != 1) s += fmt::format(" readers({})", d.ring.readers);
+    if (d.swizzle) s += fmt::format(" swizzle({})", d.swizzle);
+    return s;
+}
+
+static std::string print_version(const std::vector<Index>& version) {
+    return version.empty() ? "" : fmt::format("{{{}}}", join(version, ", ", [](const Index& i) { return print(i); }));
 }
 
 static std::string print(const Access& a) {
-    return fmt::format("{}[{}]", a.tensor, join(a.subscripts, ", ", [](const Index& i) { return print(i); }));
+    return fmt::format("{}{}[{}]", a.tensor, print_version(a.version), join(a.subscripts, ", ", [](const Index& i) { return print(i); }));
 }
 
 static std::string print(const Block& b) {
@@ -35,6 +43,7 @@ static std::string print(const Block& b) {
                                 b.exclusive ? "exclusive " : "", assign, values(b.vals, ", "));
     if (!b.axes.empty()) s += "  over " + join(b.axes, ", ", [](const Axis& a) { return print(a); });
     if (!b.guards.empty()) s += "  where " + values(b.guards, "; ");
+    if (!b.via.empty()) s += "  via " + b.via;
     return s;
 }
 
@@ -48,33 +57,50 @@ class Printer {
         for (const Stmt& s : stmts) statement(s, depth);
     }
 
-    void line(int depth, const std::string& text, Loc loc = {}) {
+    void line(int depth, const std::string& text, Loc loc = {}, const std::vector<int>& decisions = {}) {
         out += std::string(2 * static_cast<size_t>(depth), ' ') + text;
-        if (locations_ && loc) out += fmt::format("  // @{}:{}:{}", loc.file, loc.line, loc.column);
+        if (locations_ && (loc || !decisions.empty())) out += "  //";
+        if (locations_ && loc) out += fmt::format(" @{}:{}:{}", loc.file, loc.line, loc.column);
+        for (const int d : decisions)
+            if (locations_) out += fmt::format(" d{}", d);
         out += '\n';
     }
 
     void statement(const Stmt& s, int depth) {
         match(
-            s, [&](const Block& b) { line(depth, print(b), s->loc); },
+            s, [&](const Block& b) { line(depth, print(b), s->loc, s->decisions); },
             [&](const Loop& l) {
                 const char* mark = l.order == AxisKind::Par ? "" : l.order == AxisKind::Red ? "!" : "^";
                 const std::string lets = join(l.lets, "", [](const Let& x) { return fmt::format(", {} = {}", x.name, print(x.value)); });
-                const std::string kind = l.kind == LoopKind::Serial ? "" : fmt::format(" {}", name_of(l.kind));
-                line(depth, fmt::format("for {}{} in {}{}{} {{", l.var, mark, print(l.extent), kind, lets), s->loc);
+                std::string kind = l.kind == LoopKind::Serial ? "" : fmt::format(" {}", name_of(l.kind));
+                if (l.threads) kind += fmt::format(" threads({})", l.threads);
+                line(depth, fmt::format("for {}{} in {}{}{} {{", l.var, mark, print(l.extent), kind, lets), s->loc, s->decisions);
                 for (const Decl& d : l.allocs) line(depth + 1, print(d));
                 body(l.body, depth + 1);
                 line(depth, "}");
             },
             [&](const If& i) {
-                line(depth, fmt::format("if {} {{", print(i.condition)), s->loc);
+                line(depth, fmt::format("if {} {{", print(i.condition)), s->loc, s->decisions);
                 body(i.body, depth + 1);
                 if (!i.otherwise.empty()) {
                     line(depth, "} else {");
                     body(i.otherwise, depth + 1);
                 }
                 line(depth, "}");
-            });
+            },
+            [&](const Roles& r) { roles(s, r, depth); },
+            [&](const Sync& y) { line(depth, fmt::format("{}{}{}{}", name_of(y.op), y.name.empty() ? "" : " ", y.name, print_version(y.key)), s->loc, s->decisions); });
+    }
+
+    void roles(const Stmt& s, const Roles& r, int depth) {
+        line(depth, "roles {", s->loc, s->decisions);
+        for (const Role& role : r.roles) {
+            const std::string threads = role.threads ? fmt::format(" threads({})", role.threads) : "", registers = role.registers ? fmt::format(" registers({})", role.registers) : "";
+            line(depth + 1, fmt::format("role {}{}{} {{", role.name, threads, registers));
+            body(role.body, depth + 2);
+            line(depth + 1, "}");
+        }
+        line(depth, "}");
     }
 
     std::string out;

@@ -11,11 +11,37 @@ std::string_view name_of(Scope scope) {
         case Scope::Param: return "param";
         case Scope::Temp: return "temp";
         case Scope::Register: return "register";
+        case Scope::Shared: return "shared";
+        case Scope::Cluster: return "cluster";
     }
     return "?";
 }
 
-std::string_view name_of(LoopKind kind) { return kind == LoopKind::Serial ? "serial" : "grid"; }
+std::string_view name_of(LoopKind kind) {
+    switch (kind) {
+        case LoopKind::Serial: return "serial";
+        case LoopKind::Grid: return "grid";
+        case LoopKind::Cluster: return "cluster";
+        case LoopKind::Warpgroup: return "warpgroup";
+        case LoopKind::Thread: return "thread";
+        case LoopKind::Vector: return "vector";
+        case LoopKind::Unroll: return "unroll";
+    }
+    return "?";
+}
+
+std::string_view name_of(SyncOp op) {
+    switch (op) {
+        case SyncOp::Acquire: return "acquire";
+        case SyncOp::Commit: return "commit";
+        case SyncOp::Wait: return "wait";
+        case SyncOp::Release: return "release";
+        case SyncOp::Take: return "take";
+        case SyncOp::Pass: return "pass";
+        case SyncOp::Barrier: return "barrier";
+    }
+    return "?";
+}
 
 const Decl* Program::find(std::string_view wanted) const {
     const auto it = std::ranges::find(decls, wanted, &Decl::name);
@@ -35,19 +61,42 @@ Stmt map_bodies(const Stmt& s, const std::function<Body(const Body&)>& f) {
         [&](const Loop& l) {
             Loop n = l;
             n.body = f(l.body);
-            return n.body == l.body ? s : make_stmt(s->loc, std::move(n));
+            return n.body == l.body ? s : with_node(s, std::move(n));
         },
         [&](const If& i) {
             If n{i.condition, f(i.body), f(i.otherwise)};
-            return n.body == i.body && n.otherwise == i.otherwise ? s : make_stmt(s->loc, std::move(n));
-        });
+            return n.body == i.body && n.otherwise == i.otherwise ? s : with_node(s, std::move(n));
+        },
+        [&](const Roles& r) {
+            Roles n = r;
+            bool changed = false;
+            for (Role& role : n.roles) {
+                Body now = f(role.body);
+                changed |= now != role.body;
+                role.body = std::move(now);
+            }
+            return changed ? with_node(s, std::move(n)) : s;
+        },
+        [&](const Sync&) { return s; });
+}
+
+std::vector<const Body*> bodies_of(const Stmt& s) {
+    return match(
+        s, [](const Block&) { return std::vector<const Body*>{}; }, [](const Loop& l) { return std::vector<const Body*>{&l.body}; },
+        [](const If& i) { return std::vector<const Body*>{&i.body, &i.otherwise}; },
+        [](const Roles& r) {
+            std::vector<const Body*> out;
+            for (const Role& role : r.roles) out.push_back(&role.body);
+            return out;
+        },
+        [](const Sync&) { return std::vector<const Body*>{}; });
 }
 
 void for_each_block(const Body& body, const std::function<void(const Block&, Loc)>& f) {
     for (const Stmt& s : body)
-        match(
-            s, [&](const Block& b) { f(b, s->loc); }, [&](const Loop& l) { for_each_block(l.body, f); },
-            [&](const If& i) { for_each_block(i.body, f), for_each_block(i.otherwise, f); });
+        if (const auto* b = std::get_if<Block>(&s->node)) f(*b, s->loc);
+        else
+            for (const Body* inner : bodies_of(s)) for_each_block(*inner, f);
 }
 
 static void tensors_in(const Value& v, std::set<std::string>& out) {
@@ -70,10 +119,56 @@ std::set<std::string> tensors_read(const Block& b) {
 Block map_block(Block b, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g) {
     for (Axis& a : b.axes) a.base = g(a.base), a.size = g(a.size);
     for (Access& o : b.outs)
-        for (Index& s : o.subscripts) s = g(s);
+        for (std::vector<Index>* list : {&o.subscripts, &o.version})
+            for (Index& s : *list) s = g(s);
     for (Value& v : b.vals) v = f(v);
     for (Value& v : b.guards) v = f(v);
     return b;
+}
+
+Decl map_decl(Decl d, const std::function<Index(const Index&)>& g) {
+    for (Window& w : d.dims) w.origin = g(w.origin), w.size = g(w.size);
+    return d;
+}
+
+static bool same(const Block& a, const Block& b) {
+    const auto equal_access = [](const Access& x, const Access& y) { return x.subscripts == y.subscripts && x.version == y.version; };
+    const auto equal_axis = [](const Axis& x, const Axis& y) { return x.base == y.base && x.size == y.size; };
+    return a.vals == b.vals && a.guards == b.guards && std::ranges::equal(a.outs, b.outs, equal_access) && std::ranges::equal(a.axes, b.axes, equal_axis);
+}
+
+Stmt map_expressions(const Stmt& s, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g) {
+    const Stmt inner = map_bodies(s, [&](const Body& body) {
+        Body out;
+        for (const Stmt& x : body) out.push_back(map_expressions(x, f, g));
+        return out;
+    });
+    return match(
+        inner,
+        [&](const Block& b) {
+            Block n = map_block(b, f, g);
+            return same(n, b) ? inner : with_node(inner, std::move(n));
+        },
+        [&](const Loop& l) {
+            Loop n = l;
+            bool changed = false;
+            const auto now = [&](Index& e) { const Index x = g(e); changed |= x != e, e = x; };
+            now(n.extent);
+            for (Let& x : n.lets) now(x.value);
+            for (Decl& d : n.allocs)
+                for (Window& w : d.dims) now(w.origin), now(w.size);
+            return changed ? with_node(inner, std::move(n)) : inner;
+        },
+        [&](const If& i) {
+            const Value c = f(i.condition);
+            return c == i.condition ? inner : with_node(inner, If{c, i.body, i.otherwise});
+        },
+        [&](const Roles&) { return inner; },
+        [&](const Sync& y) {
+            Sync n = y;
+            for (Index& e : n.key) e = g(e);
+            return n.key == y.key ? inner : with_node(inner, std::move(n));
+        });
 }
 
 bool is_scatter(const Block& b) {

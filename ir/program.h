@@ -7,8 +7,9 @@
 
 namespace acu::ir {
 
-/// `In`, `Out`: the operator's tensors; `Param`: a scalar passed by value; `Temp`: workspace; `Register`: private to one loop iteration.
-enum class Scope { In, Out, Param, Temp, Register };
+/// `In`, `Out`: the operator's tensors; `Param`: a scalar passed by value; `Temp`: workspace. The rest belong to a loop iteration: `Register`: spread over the
+/// threads of a block; `Shared`: its shared memory; `Cluster`: the shared memories of a cluster, one part a block.
+enum class Scope { In, Out, Param, Temp, Register, Shared, Cluster };
 std::string_view name_of(Scope scope);
 
 /// One dimension of a buffer: logical coordinates `origin .. origin + size - 1`.
@@ -17,7 +18,15 @@ struct Window {
     Index size;
 };
 
-/// A buffer. `strided`: the launcher passes its strides; all others are contiguous, the last dimension fastest.
+/// A bounded queue of `versions` windows, each named by the values of `keys` in the iteration that fills it. `readers`: roles that release a version.
+struct Ring {
+    int64_t versions = 0;    ///< 0: not a ring
+    std::vector<std::string> keys = {};
+    int64_t readers = 1;
+};
+
+/// A buffer: a window in logical coordinates. `strided`: the launcher passes its strides; all others are contiguous, the last dimension fastest.
+/// `swizzle`: bytes of the pattern that permutes 16-byte chunks of the rows of a shared buffer (0, 32, 64, 128).
 struct Decl {
     std::string name;
     Scope scope;
@@ -25,12 +34,15 @@ struct Decl {
     std::vector<Window> dims;
     bool strided = false;
     Loc loc = {};
+    Ring ring = {};
+    int64_t swizzle = 0;
 };
 
-/// A cell that a block writes. A top-k block leaves out the last subscript: it writes all k of them.
+/// A cell that a block writes, of the named version where the buffer is a ring. A top-k block leaves out the last subscript: it writes all k of them.
 struct Access {
     std::string tensor;
     std::vector<Index> subscripts;
+    std::vector<Index> version = {};
 };
 
 struct StmtNode;
@@ -49,10 +61,13 @@ struct Block {
     std::vector<Value> guards = {};
     bool exclusive = false;
     int64_t k = 0;
+    std::string via = {};    ///< the microkernel that does it
 };
 
-enum class LoopKind { Serial, Grid };
+/// `Thread`: made by lowering, one iteration a thread. `Vector`, `Unroll`: serial, repeated in the text.
+enum class LoopKind { Serial, Grid, Cluster, Warpgroup, Thread, Vector, Unroll };
 std::string_view name_of(LoopKind kind);
+inline bool is_parallel(LoopKind k) { return k == LoopKind::Grid || k == LoopKind::Cluster || k == LoopKind::Warpgroup || k == LoopKind::Thread; }
 
 struct Let {
     std::string name;
@@ -68,6 +83,7 @@ struct Loop {
     std::vector<Let> lets = {};
     std::vector<Decl> allocs = {};
     Body body;
+    int64_t threads = 0;    ///< of a block, on the outermost grid loop of a kernel; 0: lowering decides
 };
 
 struct If {
@@ -76,14 +92,41 @@ struct If {
     Body otherwise = {};
 };
 
+/// A part of the threads of a block. Roles run at the same time and meet only in rings and turns.
+struct Role {
+    std::string name;
+    int64_t threads = 0;      ///< 0: lowering decides
+    int64_t registers = 0;    ///< a thread; 0: as the compiler likes
+    Body body = {};
+};
+struct Roles {
+    std::vector<Role> roles;
+};
+
+/// `Acquire`: wait until the slot of this version is released by all readers; `Commit`: publish it; `Wait`: until it is committed; `Release`: give it back.
+/// `Take`, `Pass`: a turn, which one role holds at a time. `Barrier`: of the threads of the block or role, made by lowering.
+enum class SyncOp { Acquire, Commit, Wait, Release, Take, Pass, Barrier };
+std::string_view name_of(SyncOp op);
+struct Sync {
+    SyncOp op;
+    std::string name = {};             ///< of the ring or turn
+    std::vector<Index> key = {};
+};
+
 struct StmtNode {
     Loc loc;
-    std::variant<Block, Loop, If> node;
+    std::variant<Block, Loop, If, Roles, Sync> node;
+    std::vector<int> decisions = {};    ///< ids of the plan's steps that made or changed it, in order
 };
 
 template <class T>
 Stmt make_stmt(Loc loc, T node) {
     return std::make_shared<const StmtNode>(StmtNode{loc, std::move(node)});
+}
+/// The same place and decisions with another node.
+template <class T>
+Stmt with_node(const Stmt& s, T node) {
+    return std::make_shared<const StmtNode>(StmtNode{s->loc, std::move(node), s->decisions});
 }
 
 /// Exhaustive dispatch: a node kind without a handler does not compile.
@@ -125,16 +168,21 @@ struct Program {
 Env known_dims(const Program& p);
 /// Rebuilds `s` from `f(body)`; answers `s` itself where nothing changed.
 Stmt map_bodies(const Stmt& s, const std::function<Body(const Body&)>& f);
+/// The bodies inside a statement, in order.
+std::vector<const Body*> bodies_of(const Stmt& s);
 /// All blocks, in order.
 void for_each_block(const Body& body, const std::function<void(const Block&, Loc)>& f);
 /// The tensors that a block reads (in values, guards and subscripts).
 std::set<std::string> tensors_read(const Block& b);
 /// Rewrites every value and index expression of a block.
 Block map_block(Block b, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g);
+Decl map_decl(Decl d, const std::function<Index(const Index&)>& g);
+/// Rewrites every value and index expression of a statement and all inside it; answers `s` itself where nothing changed.
+Stmt map_expressions(const Stmt& s, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g);
 
 bool is_scatter(const Block& b);    ///< an out subscript holds a load
 
-/// The program as text; `with_locations` adds `// @file:line:column` to statements.
+/// The program as text; `with_locations` adds `// @file:line:column d3` (source and decisions) to statements.
 std::string print(const Program& p, bool with_locations = false);
 std::string print(const Stmt& s, int depth = 0);
 

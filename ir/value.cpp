@@ -183,13 +183,14 @@ Value reduce(Monoid monoid, std::vector<Axis> axes, Value body, Value condition)
     return make(std::move(n));
 }
 
-static bool equal(const Axis& a, const Axis& b) { return a.name == b.name && a.kind == b.kind && equal(a.base, b.base) && equal(a.size, b.size); }
+static bool equal(const Axis& a, const Axis& b) { return a.name == b.name && a.kind == b.kind && a.vector == b.vector && equal(a.base, b.base) && equal(a.size, b.size); }
 
 bool equal(const Value& a, const Value& b) {
     if (a == b) return true;
     const bool same_number = a->number == b->number || (a->number != a->number && b->number != b->number);
     return a->op == b->op && a->type == b->type && same_number && a->integer == b->integer && a->name == b->name && a->monoid == b->monoid &&
            std::ranges::equal(a->subscripts, b->subscripts, [](const Index& x, const Index& y) { return equal(x, y); }) &&
+           std::ranges::equal(a->version, b->version, [](const Index& x, const Index& y) { return equal(x, y); }) &&
            std::ranges::equal(a->axes, b->axes, [](const Axis& x, const Axis& y) { return equal(x, y); }) &&
            std::ranges::equal(a->args, b->args, [](const Value& x, const Value& y) { return equal(x, y); });
 }
@@ -198,7 +199,8 @@ Value map_parts(const Value& v, const std::function<Value(const Value&)>& f, con
     ValueNode n = *v;
     for (Value& a : n.args) a = f(a);
     for (Index& s : n.subscripts) s = g(s);
-    bool changed = n.args != v->args || n.subscripts != v->subscripts;
+    for (Index& s : n.version) s = g(s);
+    bool changed = n.args != v->args || n.subscripts != v->subscripts || n.version != v->version;
     for (Axis& a : n.axes) {
         const Index base = g(a.base), size = g(a.size);
         changed |= base != a.base || size != a.size;
@@ -224,9 +226,35 @@ Value rename_tensors(const Value& v, const std::map<std::string, std::string>& n
     return make(std::move(n));
 }
 
+Value replace(const Value& v, const std::function<Value(const Value&)>& f) {
+    if (Value now = f(v)) return now;
+    return map_parts(v, [&](const Value& a) { return replace(a, f); }, [](const Index& e) { return e; });
+}
+
+Value with_version(const Value& v, std::vector<Index> version) {
+    ValueNode n = *v;
+    n.version = std::move(version);
+    return make(std::move(n));
+}
+
+Value with_source(const Value& v, std::string tensor, std::vector<Index> subscripts) {
+    ValueNode n = *v;
+    n.name = std::move(tensor);
+    n.subscripts = std::move(subscripts);
+    return make(std::move(n));
+}
+
+Value with_default(const Value& v, Value otherwise) {
+    ValueNode n = *v;
+    n.args.clear();
+    if (otherwise) n.args.push_back(cast(v->type, std::move(otherwise)));
+    return make(std::move(n));
+}
+
 void free_names(const Value& v, std::set<std::string>& out) {
     std::set<std::string> mine;
     for (const Index& s : v->subscripts) free_names(s, mine);
+    for (const Index& s : v->version) free_names(s, mine);
     for (const Value& a : v->args) free_names(a, mine);
     for (const Axis& a : v->axes) mine.erase(a.name);
     for (const Axis& a : v->axes) free_names(a.base, mine), free_names(a.size, mine);

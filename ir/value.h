@@ -28,6 +28,7 @@ struct Axis {
     AxisKind kind;
     Index base;
     Index size;
+    int64_t vector = 1;    ///< points next to each other that one thread takes together, where a plan says so
 };
 
 /// One node. `type` is the type of the value: a load of a narrow type is widened. `args` are the operands; of a `Load` its default, if it
@@ -42,6 +43,7 @@ struct ValueNode {
     std::vector<Index> subscripts = {};    ///< of a Load; the one expression of an OfIndex
     Monoid monoid = Monoid::None;          ///< of a Reduce
     std::vector<Axis> axes = {};           ///< of a Reduce, all of kind red
+    std::vector<Index> version = {};       ///< of a Load from a ring
     int64_t size = 1;                      ///< nodes of the tree, shared ones counted each time; at most 2^40
 };
 
@@ -51,6 +53,10 @@ Value boolean(bool x);
 Value of_index(Index e);
 /// `stored` is the element type of the tensor.
 Value load(std::string tensor, DType stored, std::vector<Index> subscripts, Value otherwise = nullptr);
+/// `v`, a load, from another version of its ring (none: from a plain buffer), another buffer, other subscripts or with another default.
+Value with_version(const Value& v, std::vector<Index> version);
+Value with_source(const Value& v, std::string tensor, std::vector<Index> subscripts);
+Value with_default(const Value& v, Value otherwise);
 /// Operands are brought to the promoted type by explicit casts; index arithmetic stays an `OfIndex`.
 Value binary(Op op, Value a, Value b);
 Value unary(Op op, Value a);
@@ -102,6 +108,8 @@ bool equal(const Value& a, const Value& b);
 Value map_parts(const Value& v, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g);
 Value substitute(const Value& v, const IndexMap& names);
 Value rename_tensors(const Value& v, const std::map<std::string, std::string>& names);
+/// Replaces, from the outside in, each part for which `f` answers something; answers `v` itself where nothing changed.
+Value replace(const Value& v, const std::function<Value(const Value&)>& f);
 void free_names(const Value& v, std::set<std::string>& out);
 void visit(const Value& v, const std::function<void(const ValueNode&)>& f);
 

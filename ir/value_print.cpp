@@ -44,8 +44,9 @@ static std::string print_const(const ValueNode& v) {
 
 std::string print(const Axis& a) {
     const char* mark = a.kind == AxisKind::Par ? "" : a.kind == AxisKind::Red ? "!" : "^";
-    if (is_const(a.base, 0)) return fmt::format("{}{} in {}", a.name, mark, print(a.size));
-    return fmt::format("{}{} in {} +: {}", a.name, mark, print(a.base), print(a.size));
+    const std::string vector = a.vector > 1 ? fmt::format(" vec({})", a.vector) : "";
+    if (is_const(a.base, 0)) return fmt::format("{}{} in {}{}", a.name, mark, print(a.size), vector);
+    return fmt::format("{}{} in {} +: {}{}", a.name, mark, print(a.base), print(a.size), vector);
 }
 
 static std::string subscript_list(const std::vector<Index>& subscripts) {
@@ -83,7 +84,8 @@ std::string print(const Value& v) {
         case Op::Const: return print_const(*v);
         case Op::OfIndex: return print(v->subscripts[0]);
         case Op::Load: {
-            const std::string s = fmt::format("{}[{}]", v->name, subscript_list(v->subscripts));
+            const std::string version = v->version.empty() ? "" : "{" + subscript_list(v->version) + "}";
+            const std::string s = fmt::format("{}{}[{}]", v->name, version, subscript_list(v->subscripts));
             return v->args.empty() ? s : fmt::format("({} default {})", s, print(v->args[0]));
         }
         case Op::Neg: return "-" + operand(v->args[0]);

@@ -84,11 +84,14 @@ void arity(const Context& c, const Block& b) {
     c.check((b.monoid == Monoid::TopK) == (b.k > 0), "V4", fmt::format("{}: top-k needs its k", b.label));
 }
 
-void use_buffer(const Context& c, const std::string& label, const std::string& tensor, size_t rank) {
+void use_buffer(const Context& c, const std::string& label, const std::string& tensor, size_t rank, size_t version = 0) {
     const auto it = c.buffers.find(tensor);
     c.check(it != c.buffers.end(), "V5", fmt::format("{}: `{}` is not alive here", label, tensor));
-    if (it != c.buffers.end())
-        c.check(it->second->dims.size() == rank, "V5", fmt::format("{}: `{}` has {} dimensions, but {} subscripts", label, tensor, it->second->dims.size(), rank));
+    if (it == c.buffers.end()) return;
+    const Decl& d = *it->second;
+    c.check(d.dims.size() == rank, "V5", fmt::format("{}: `{}` has {} dimensions, but {} subscripts", label, tensor, d.dims.size(), rank));
+    const size_t keys = d.ring.versions ? d.ring.keys.size() : 0;
+    c.check(keys == version, "V5", fmt::format("{}: a version of `{}` has {} keys, not {}", label, tensor, keys, version));
 }
 
 void use_index(const Context& c, const std::string& label, const Index& e) {
@@ -100,7 +103,7 @@ void use_index(const Context& c, const std::string& label, const Index& e) {
 void alive_buffers(const Context& c, const Block& b) {
     const auto value = [&](const Value& v) {
         visit(v, [&](const ValueNode& n) {
-            if (n.op == Op::Load) use_buffer(c, b.label, n.name, n.subscripts.size());
+            if (n.op == Op::Load) use_buffer(c, b.label, n.name, n.subscripts.size(), n.version.size());
             for (const Index& s : n.subscripts) use_index(c, b.label, s);
             c.check(n.op != Op::Reduce || c.program.level == Level::Tensor, "V4", fmt::format("{}: a reduction inside a value", b.label));
         });
@@ -108,7 +111,7 @@ void alive_buffers(const Context& c, const Block& b) {
     for (const Value& v : b.vals) value(v);
     for (const Value& g : b.guards) value(g);
     for (const Access& o : b.outs) {
-        use_buffer(c, b.label, o.tensor, o.subscripts.size() + (b.monoid == Monoid::TopK));
+        use_buffer(c, b.label, o.tensor, o.subscripts.size() + (b.monoid == Monoid::TopK), o.version.size());
         for (const Index& s : o.subscripts) use_index(c, b.label, s);
         const auto it = c.buffers.find(o.tensor);
         const bool given = it != c.buffers.end() && (it->second->scope == Scope::In || it->second->scope == Scope::Param);
@@ -130,13 +133,25 @@ constexpr std::array block_rules{fresh_axes, closed_expressions, axes_and_outs, 
 // ---- rules of a loop, and the walk
 
 void parallel_kind(const Context& c, const Loop& l) {
-    c.check(l.kind == LoopKind::Serial || l.order == AxisKind::Par, "V7", fmt::format("the ordered loop `{}` runs in parallel", l.var));
+    c.check(!is_parallel(l.kind) || l.order == AxisKind::Par, "V7", fmt::format("the ordered loop `{}` runs in parallel", l.var));
 }
 
-void walk(Context& c, const Body& body, Names& labels);
+/// Names that must be unique: labels in the program, loops in a kernel.
+struct Seen {
+    Names labels, loops;
+};
 
-void walk_loop(Context& c, const Loop& l, Names& labels) {
+void walk(Context& c, const Body& body, Seen& seen);
+
+void window_closed(const Context& c, const Decl& d) {
+    Names names = c.names;
+    names.insert(d.ring.keys.begin(), d.ring.keys.end());    // who fills a version of a ring knows its keys
+    for (const Window& w : d.dims) closed(c, w.origin, names, d.name), closed(c, w.size, names, d.name);
+}
+
+void walk_loop(Context& c, const Loop& l, Seen& seen) {
     c.check(!c.names.contains(l.var), "V2", fmt::format("the loop `{}` shadows a name", l.var));
+    c.check(seen.loops.insert(l.var).second, "V1", fmt::format("the loop `{}` stands twice in a kernel", l.var));
     closed(c, l.extent, c.names, l.var);
     parallel_kind(c, l);
     Context inner = c;
@@ -146,30 +161,77 @@ void walk_loop(Context& c, const Loop& l, Names& labels) {
         inner.check(inner.names.insert(x.name).second, "V2", fmt::format("the derived name `{}` shadows a name", x.name));
     }
     for (const Decl& d : l.allocs) {
-        for (const Window& w : d.dims) closed(inner, w.origin, inner.names, d.name), closed(inner, w.size, inner.names, d.name);
+        window_closed(inner, d);
         inner.buffers[d.name] = &d;
     }
-    walk(inner, l.body, labels);
+    walk(inner, l.body, seen);
 }
 
-void walk(Context& c, const Body& body, Names& labels) {
+// ---- rules of roles
+
+struct Touched {
+    Names read, written;
+};
+
+Touched touched_by(const Body& body) {
+    Touched t;
+    for_each_block(body, [&](const Block& b, Loc) {
+        t.read.merge(tensors_read(b));
+        for (const Access& o : b.outs) t.written.insert(o.tensor);
+    });
+    return t;
+}
+
+/// Two roles share only rings (one writer each), inputs, and outputs that both write but neither reads.
+void roles_meet(const Context& c, const Role& a, const Role& b) {
+    const Touched x = touched_by(a.body), y = touched_by(b.body);
+    for (const std::string& t : x.written) {
+        const auto it = c.buffers.find(t);
+        if (it == c.buffers.end()) continue;
+        const Decl& d = *it->second;
+        c.check(!y.written.contains(t) || d.scope == Scope::Out, "V8", fmt::format("the roles `{}` and `{}` both write `{}`", a.name, b.name, t));
+        c.check(!y.read.contains(t) || d.ring.versions > 0, "V8", fmt::format("the role `{}` reads `{}`, which `{}` writes and which is no ring", b.name, t, a.name));
+    }
+}
+
+void walk_roles(Context& c, const Roles& r, Seen& seen) {
+    for (const Role& a : r.roles)
+        for (const Role& b : r.roles)
+            if (&a != &b) roles_meet(c, a, b);
+    const Names outside = seen.loops;
+    for (const Role& role : r.roles) {
+        seen.loops = outside;
+        walk(c, role.body, seen);
+    }
+}
+
+void known_sync(const Context& c, const Sync& y) {
+    for (const Index& e : y.key) closed(c, e, c.names, y.name);
+    if (y.op > SyncOp::Release) return;
+    const auto it = c.buffers.find(y.name);
+    c.check(it != c.buffers.end() && it->second->ring.versions > 0, "V8", fmt::format("{} of `{}`, which is no ring here", name_of(y.op), y.name));
+    if (it != c.buffers.end()) c.check(it->second->ring.keys.size() == y.key.size(), "V8", fmt::format("{} of `{}` names {} keys", name_of(y.op), y.name, y.key.size()));
+}
+
+void walk(Context& c, const Body& body, Seen& seen) {
     for (const Stmt& s : body) {
         c.loc = s->loc;
         match(
             s,
             [&](const Block& b) {
-                c.check(labels.insert(b.label).second, "V1", fmt::format("the label `{}` stands twice", b.label));
+                c.check(seen.labels.insert(b.label).second, "V1", fmt::format("the label `{}` stands twice", b.label));
                 for (const auto rule : block_rules) rule(c, b);
             },
             [&](const Loop& l) {
                 c.check(c.program.level == Level::Loop, "V4", "a loop at tensor level");
-                walk_loop(c, l, labels);
+                walk_loop(c, l, seen);
             },
             [&](const If& i) {
                 closed(c, i.condition, c.names, "if");
-                walk(c, i.body, labels);
-                walk(c, i.otherwise, labels);
-            });
+                walk(c, i.body, seen);
+                walk(c, i.otherwise, seen);
+            },
+            [&](const Roles& r) { walk_roles(c, r, seen); }, [&](const Sync& y) { known_sync(c, y); });
     }
 }
 
@@ -183,8 +245,11 @@ std::vector<Violation> verify(const Program& p) {
         c.check(c.buffers.emplace(d.name, &d).second, "V1", fmt::format("the buffer `{}` is declared twice", d.name));
         for (const Window& w : d.dims) closed(c, w.size, c.names, d.name);
     }
-    Names labels;
-    walk(c, p.body, labels);
+    Seen seen;
+    for (const Stmt& kernel : p.body) {
+        seen.loops.clear();
+        walk(c, {kernel}, seen);
+    }
     return found;
 }
 

@@ -17,6 +17,25 @@ using Address = unsigned long long;
 constexpr int attribute_major = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int attribute_minor = 76;
 constexpr int no_device = 100;  // CUDA_ERROR_NO_DEVICE
+constexpr int attribute_shared = 8;             // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr int attribute_large_cluster = 14;     // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+constexpr uint32_t free_shared = 48 << 10;      // bytes that every kernel may have
+constexpr uint32_t portable_cluster = 8;
+
+/// CUlaunchConfig and its attribute CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, as cuda.h lays them out.
+struct LaunchAttribute {
+    int id = 4;
+    int padding = 0;
+    unsigned value[16] = {1, 1, 1};
+};
+struct LaunchConfig {
+    unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+    unsigned shared = 0;
+    void* stream = nullptr;
+    LaunchAttribute* attributes = nullptr;
+    unsigned attribute_count = 0;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
 /// The functions of libcuda, by the names that cuda.h maps to. Every driver since CUDA 7 has them.
 struct Api {
@@ -40,6 +59,8 @@ struct Api {
     int (*module_kernel)(void**, void*, const char*);
     int (*launch)(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream,
                   void** arguments, void** extra);
+    int (*launch_extended)(const LaunchConfig*, void*, void** arguments, void** extra);  // null before CUDA 11.8
+    int (*set_attribute)(void*, int attribute, int value);
     int (*event_create)(void**, unsigned flags);
     int (*event_destroy)(void*);
     int (*event_record)(void*, void* stream);
@@ -74,6 +95,7 @@ void bind_work(Binder& binder, Api& api) {
         .bind(api.module_unload, "cuModuleUnload")
         .bind(api.module_kernel, "cuModuleGetFunction")
         .bind(api.launch, "cuLaunchKernel")
+        .bind(api.set_attribute, "cuFuncSetAttribute")
         .bind(api.event_create, "cuEventCreate")
         .bind(api.event_destroy, "cuEventDestroy_v2")
         .bind(api.event_record, "cuEventRecord")
@@ -128,8 +150,19 @@ class CudaDriver : public Driver {
     int load_module(Handle& module, const void* code) override { return api_.module_load(&module, code); }
     int unload_module(Handle module) override { return api_.module_unload(module); }
     int find_kernel(Handle& kernel, Handle module, const char* name) override { return api_.module_kernel(&kernel, module, name); }
-    int launch(Handle kernel, uint32_t grid, uint32_t block, void** arguments) override {
-        return api_.launch(kernel, grid, 1, 1, block, 1, 1, 0, nullptr, arguments, nullptr);
+    bool has_clusters() const override { return major_ >= 9 && api_.launch_extended; }
+    int prepare(Handle kernel, const LaunchShape& s) override {
+        int error = s.shared > free_shared ? api_.set_attribute(kernel, attribute_shared, static_cast<int>(s.shared)) : 0;
+        if (!error && s.cluster > portable_cluster) error = api_.set_attribute(kernel, attribute_large_cluster, 1);
+        return error;
+    }
+    int launch(Handle kernel, const LaunchShape& s, void** arguments) override {
+        if (s.cluster == 1) return api_.launch(kernel, s.grid, 1, 1, s.block, 1, 1, s.shared, nullptr, arguments, nullptr);
+        LaunchAttribute cluster;
+        cluster.value[0] = s.cluster;
+        LaunchConfig config;
+        config.grid[0] = s.grid, config.block[0] = s.block, config.shared = s.shared, config.attributes = &cluster, config.attribute_count = 1;
+        return api_.launch_extended(&config, kernel, arguments, nullptr);
     }
     int synchronize() override { return api_.context_synchronize(); }
 
@@ -192,6 +225,7 @@ Result<std::shared_ptr<Driver>> open_cuda_driver(int ordinal) {
     Binder binder(*library);
     bind_device(binder, api);
     bind_work(binder, api);
+    library->bind(api.launch_extended, "cuLaunchKernelEx");
     if (Status complete = binder.status(); !complete) return no_driver(complete.why());
     if (Status there = check_devices(api, ordinal); !there) return there.why();
     auto driver = std::make_shared<CudaDriver>(std::move(*library), api);

@@ -6,14 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "runtime/emulation/options.h"
 #include "support/result.h"
 
 namespace acu::runtime {
 
-/// `cuda:0`, `hip:1`, parsed. Code `device.unknown`.
+/// `cuda:0`, `hip:1`, `emu:sm_90a`, parsed. Code `device.unknown`.
 struct DeviceId {
-    enum class Kind { Cuda, Hip } kind;
+    enum class Kind { Cuda, Hip, Emulated } kind;
     int ordinal = 0;
+    std::string target = {};  ///< of an emulated device
 };
 Result<DeviceId> parse_device(const std::string& text);
 
@@ -34,6 +36,8 @@ struct Launch {
     uint32_t grid = 1;
     uint32_t block = 256;
     std::vector<KernelArgument> arguments;
+    uint32_t shared = 0;   ///< bytes of dynamic shared memory of a block
+    uint32_t cluster = 1;  ///< blocks that are scheduled together
 };
 
 /// Device memory with guard zones of `guard_bytes` on both sides, filled with a pattern; the memory itself starts poisoned (every byte 0xA5 xor its position).
@@ -55,7 +59,7 @@ class Module {
     virtual ~Module() = default;
 };
 
-/// One GPU, through its driver API. The driver and the run-time compiler are opened with dlopen when they are first needed.
+/// One GPU, through its driver API, or its emulation. The driver and the run-time compiler are opened with dlopen when they are first needed.
 class Device {
   public:
     virtual ~Device() = default;
@@ -72,7 +76,7 @@ class Device {
     virtual Result<double> time(const std::vector<Launch>& launches, Module& module, int repeats) = 0;
 };
 
-/// Opens a device. Codes `device.no-driver`, `device.none` (exit 3, with advice), `device.ordinal`.
-Result<std::unique_ptr<Device>> open_device(DeviceId id, const ToolkitOptions& options);
+/// Opens a device. Codes `device.no-driver`, `device.none` (exit 3, with advice), `device.ordinal`, `toolkit.missing` (emulation without a host compiler).
+Result<std::unique_ptr<Device>> open_device(const DeviceId& id, const ToolkitOptions& options, const EmulationOptions& emulation = {});
 
 }  // namespace acu::runtime

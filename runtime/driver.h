@@ -8,6 +8,13 @@
 
 namespace acu::runtime {
 
+/// How a launch lies on the device.
+struct LaunchShape {
+    uint32_t grid, block;
+    uint32_t shared = 0;   ///< bytes of dynamic shared memory of a block
+    uint32_t cluster = 1;  ///< blocks that are scheduled together
+};
+
 /// What CUDA's and HIP's driver interfaces have in common: one opened device. Functions return the driver's error number, 0 for success.
 class Driver {
   public:
@@ -28,7 +35,9 @@ class Driver {
     virtual int load_module(Handle& module, const void* code) = 0;
     virtual int unload_module(Handle module) = 0;
     virtual int find_kernel(Handle& kernel, Handle module, const char* name) = 0;
-    virtual int launch(Handle kernel, uint32_t grid, uint32_t block, void** arguments) = 0;
+    virtual bool has_clusters() const { return false; }
+    virtual int prepare(Handle, const LaunchShape&) { return 0; }  ///< before the first launch of this shape: what a kernel must be allowed
+    virtual int launch(Handle kernel, const LaunchShape& shape, void** arguments) = 0;
     virtual int synchronize() = 0;
 
     virtual int create_event(Handle& event) = 0;

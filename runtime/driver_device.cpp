@@ -49,8 +49,9 @@ class DriverModule : public Module {
 struct Prepared {
     const Launch* launch;
     Handle kernel;
+    LaunchShape shape;
     std::vector<void*> arguments;
-    int run(Driver& driver) { return driver.launch(kernel, launch->grid, launch->block, arguments.data()); }
+    int run(Driver& driver) { return driver.launch(kernel, shape, arguments.data()); }
 };
 
 /// Two events around something; they go away by themselves.
@@ -83,7 +84,10 @@ Diagnostic refused(const Launch& launch, const std::string& why) {
 }
 
 std::string launch_text(const Launch& launch) {
-    return fmt::format("launching `{}` with {} blocks of {} threads", launch.kernel, launch.grid, launch.block);
+    std::string text = fmt::format("launching `{}` with {} blocks of {} threads", launch.kernel, launch.grid, launch.block);
+    if (launch.shared) text += fmt::format(", {} bytes of shared memory", launch.shared);
+    if (launch.cluster > 1) text += fmt::format(", clusters of {}", launch.cluster);
+    return text;
 }
 
 class DriverDevice : public Device {
@@ -153,7 +157,9 @@ class DriverDevice : public Device {
             return refused(launch, fmt::format("{} blocks of {} threads do nothing", launch.grid, launch.block));
         Result<Handle> kernel = own->kernel(launch.kernel);
         if (!kernel) return kernel.why();
-        Prepared prepared{&launch, *kernel, {}};
+        if (launch.cluster > 1 && !driver_->has_clusters()) return refused(launch, "this device has no clusters of blocks");
+        Prepared prepared{&launch, *kernel, {launch.grid, launch.block, launch.shared, launch.cluster}, {}};
+        if (const int error = driver_->prepare(*kernel, prepared.shape)) return driver_failed(*driver_, error, "device.launch", launch_text(launch));
         for (const KernelArgument& argument : launch.arguments) prepared.arguments.push_back(const_cast<std::byte*>(argument.bytes.data()));
         return prepared;
     }

@@ -127,8 +127,8 @@ class HipDriver : public Driver {
     int load_module(Handle& module, const void* code) override { return api_.module_load(&module, code); }
     int unload_module(Handle module) override { return api_.module_unload(module); }
     int find_kernel(Handle& kernel, Handle module, const char* name) override { return api_.module_kernel(&kernel, module, name); }
-    int launch(Handle kernel, uint32_t grid, uint32_t block, void** arguments) override {
-        return api_.launch(kernel, grid, 1, 1, block, 1, 1, 0, nullptr, arguments, nullptr);
+    int launch(Handle kernel, const LaunchShape& s, void** arguments) override {
+        return api_.launch(kernel, s.grid, 1, 1, s.block, 1, 1, s.shared, nullptr, arguments, nullptr);
     }
     int synchronize() override { return api_.device_synchronize(); }
 

@@ -45,14 +45,20 @@ static Body widen(const Body& body, const Widening& w, std::map<std::string, DTy
 
 static Stmt widen(const Stmt& s, const Widening& w, std::map<std::string, DType>& types) {
     return match(
-        s, [&](const Block& b) { return make_stmt(s->loc, map_block(b, [&](const Value& v) { return w.value(v); }, [](const Index& i) { return i; })); },
+        s, [&](const Block& b) { return with_node(s, map_block(b, [&](const Value& v) { return w.value(v); }, [](const Index& i) { return i; })); },
         [&](const Loop& l) {
             Loop n = l;
             for (Decl& d : n.allocs) types[d.name] = d.type = wide_type(d);
             n.body = widen(l.body, Widening(types), types);
-            return make_stmt(s->loc, std::move(n));
+            return with_node(s, std::move(n));
         },
-        [&](const If& i) { return make_stmt(s->loc, If{w.value(i.condition), widen(i.body, w, types), widen(i.otherwise, w, types)}); });
+        [&](const If& i) { return with_node(s, If{w.value(i.condition), widen(i.body, w, types), widen(i.otherwise, w, types)}); },
+        [&](const Roles& r) {
+            Roles n = r;
+            for (Role& role : n.roles) role.body = widen(role.body, w, types);
+            return with_node(s, std::move(n));
+        },
+        [&](const Sync&) { return s; });
 }
 
 static Body widen(const Body& body, const Widening& w, std::map<std::string, DType>& types) {

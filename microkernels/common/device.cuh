@@ -1,11 +1,38 @@
 // Element types, conversions and helpers of emitted kernels, for CUDA (nvcc, NVRTC) and HIP (hipcc, hipRTC). Nothing is included from outside in device code.
 // Formats: IEEE 754 binary16; bfloat16; OCP 8-bit floating point specification 1.0. PTX ISA, "cvt".
-#if defined(__HIP__) || defined(__HIPCC__)
+// Three readers: a CUDA or a HIP compiler (ACU_NATIVE 1), and a host compiler for emulation, which has read runtime/emulation/shim.h before (ACU_EMU).
+#ifndef ACU_DEVICE_CUH
+#define ACU_DEVICE_CUH
+#if defined(ACU_EMU)
+#define ACU_NATIVE 0
+#elif defined(__HIP__) || defined(__HIPCC__)
 #ifndef __HIPCC_RTC__
 #include <hip/hip_runtime.h>
 #endif
+#define ACU_NATIVE 1
 #define ACU_HIP 1
 #pragma clang fp contract(off)
+#else
+#define ACU_NATIVE 1
+#endif
+
+// ACU_WARP lanes run in step. ACU_FN is a device function with one body; ACU_MK one with a native body, a plain body for emulation (under ACU_PLAIN,
+// compiled once into acuc) and otherwise only its declaration. Shared memory is one dynamic allocation; named buffers lie at the emitter's offsets in it.
+#if ACU_NATIVE
+#ifdef ACU_HIP
+#define ACU_WARP 64
+#else
+#define ACU_WARP 32
+#endif
+#define ACU_FN __device__ __forceinline__
+#define ACU_MK __device__ __forceinline__
+#define ACU_SHARED_BEGIN extern __shared__ __align__(1024) unsigned char acu_smem[]
+#define ACU_SHARED(T, name, offset, count) T* const name = reinterpret_cast<T*>(acu_smem + (offset))
+#else
+#define ACU_FN inline __attribute__((always_inline))
+#define ACU_MK __attribute__((noinline))
+#define ACU_SHARED_BEGIN
+#define ACU_SHARED(T, name, offset, count) T* const name = static_cast<T*>(emu::shared_buffer(#name, offset, sizeof(T) * (unsigned long long)(count)))
 #endif
 
 typedef long long i64;
@@ -44,7 +71,9 @@ ACU_DEVICE double product(double a, double b) {
 // ---- loads: stored bits to the type of the arithmetic
 
 ACU_DEVICE float widen(f16 x) {
-#ifdef ACU_HIP
+#if defined(ACU_EMU)
+    return emu::half_to_float(x.bits);
+#elif defined(ACU_HIP)
     union { unsigned short bits; _Float16 value; } u;
     u.bits = x.bits;
     return (float)u.value;
@@ -79,7 +108,9 @@ ACU_DEVICE bool widen(bool x) { return x; }
 
 ACU_DEVICE f16 to_f16(float x) {
     f16 r;
-#ifdef ACU_HIP
+#if defined(ACU_EMU)
+    r.bits = emu::float_to_half(x);
+#elif defined(ACU_HIP)
     union { unsigned short bits; _Float16 value; } u;
     u.value = (_Float16)x;
     r.bits = u.bits;
@@ -208,3 +239,4 @@ ACU_DEVICE void atomic_add(float* at, float x) { atomicAdd(at, x); }
 ACU_DEVICE void atomic_add(double* at, double x) { atomicAdd(at, x); }
 ACU_DEVICE void atomic_add(int* at, int x) { atomicAdd(at, x); }
 ACU_DEVICE void atomic_add(i64* at, i64 x) { atomicAdd((unsigned long long*)at, (unsigned long long)x); }
+#endif

@@ -1,0 +1,123 @@
+#include "microkernels/catalogue.h"
+
+#include <algorithm>
+
+namespace acu::microkernels {
+
+using namespace ir;
+
+namespace {
+
+using Headers = std::vector<std::string>;
+
+const std::vector<DType> numbers{DType::F32, DType::F64, DType::I32, DType::I64};
+const std::vector<DType> floats{DType::F32, DType::F64};
+const std::vector<DType> words{DType::I32, DType::I64, DType::F32, DType::F64};
+const std::vector<DType> all_stored{DType::Bool, DType::I8, DType::U8, DType::I16, DType::I32, DType::I64, DType::F8E4M3, DType::F8E5M2, DType::F16, DType::BF16, DType::F32, DType::F64};
+const std::vector<Monoid> plain_monoids{Monoid::Sum, Monoid::Prod, Monoid::Max, Monoid::Min, Monoid::Any, Monoid::All};
+const std::vector<Monoid> scan_monoids{Monoid::Sum, Monoid::Prod, Monoid::Max, Monoid::Min};
+const std::vector<Monoid> best{Monoid::ArgMax, Monoid::ArgMin};
+
+const MicrokernelOperand value{"x", {Scope::Register}, true};
+const MicrokernelOperand position{"position", {Scope::Register}, true};
+const MicrokernelOperand scratch{"scratch", {Scope::Shared}, true};
+
+/// The same operation on every GPU: what NVIDIA's and AMD's compilers must show.
+std::vector<MicrokernelTarget> everywhere(const std::string& sass, const std::string& ptx, const std::string& amd) {
+    return {{"sm_70", sass, ptx}, {"sm_80", sass, ptx}, {"sm_90a", sass, ptx}, {"gfx90a", amd, amd}};
+}
+std::vector<MicrokernelTarget> from_sm_80(const std::string& sass, const std::string& ptx) { return {{"sm_80", sass, ptx}, {"sm_90a", sass, ptx}}; }
+std::vector<MicrokernelTarget> sm_90a(const std::string& sass, const std::string& ptx) { return {{"sm_90a", sass, ptx}}; }
+
+const char* const shuffle_source = "PTX ISA, shfl.sync; AMD CDNA2 ISA, DPP and ds_bpermute_b32";
+std::vector<MicrokernelTarget> by_shuffle() { return everywhere("SHFL", "shfl\\.sync", "ds_bpermute_b32|ds_swizzle_b32|_dpp"); }
+
+void exchanges(std::vector<Microkernel>& all) {
+    all.push_back({.id = "common.warp_shuffle", .function = "warp_shuffle", .doc = "a value of another lane: by number, xor, from below or above", .kind = MicrokernelKind::Exchange, .targets = by_shuffle(),
+                   .types = words, .operands = {value}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 1}, .headers = {"group"}, .source = shuffle_source});
+    all.push_back({.id = "common.warp_vote", .function = "warp_ballot", .doc = "whether a condition holds in any lane, in all, in which", .kind = MicrokernelKind::Exchange,
+                   .targets = everywhere("VOTE", "vote\\.sync", "v_cmp_\\w+ (vcc|s\\[)"), .types = {DType::Bool}, .operands = {value}, .group = ThreadGroup::Warp, .most_threads = 64,
+                   .resources = {.registers = 1}, .headers = {"group"}, .source = "PTX ISA, vote.sync; AMD CDNA2 ISA, VOPC"});
+    all.push_back({.id = "common.group_barrier", .function = "group_barrier", .doc = "some warps of a block meet", .kind = MicrokernelKind::Sync,
+                   .targets = {{"sm_70", "BAR\\.SYNC", "bar\\.sync"}, {"sm_80", "BAR\\.SYNC", "bar\\.sync"}, {"sm_90a", "BAR\\.SYNC", "bar\\.sync"}}, .types = {}, .group = ThreadGroup::Group, .most_threads = 1024,
+                   .resources = {.barriers = 1}, .headers = {"group"}, .source = "PTX ISA, bar.sync"});
+}
+
+void copies(std::vector<Microkernel>& all) {
+    const MicrokernelOperand memory{"memory", {Scope::In, Scope::Out, Scope::Temp, Scope::Shared}, true};
+    const MicrokernelOperand to_shared{"shared_dst", {Scope::Shared}, true}, from_global{"global_src", {Scope::In, Scope::Temp}, false};
+    all.push_back({.id = "common.vector_copy", .function = "load_vector", .doc = "neighbouring elements between memory and registers in one access; store_vector for the other way", .kind = MicrokernelKind::Copy,
+                   .targets = everywhere("LDG\\.E\\.(U16|64|128)|LD\\.E\\.128", "ld\\.(global|shared)?(\\.\\w+)*\\.v[24]", "global_load_dwordx4"), .types = all_stored, .operands = {memory, value},
+                   .bytes = {2, 4, 8, 16}, .resources = {.registers = 1}, .headers = {"group", "copy"}, .source = "PTX ISA, ld and st; AMD CDNA2 ISA, global_load_dwordx4"});
+    all.push_back({.id = "common.copy_async", .function = "copy_async", .doc = "global to shared memory past the registers, zeros where fewer bytes are valid", .kind = MicrokernelKind::Copy,
+                   .targets = from_sm_80("LDGSTS", "cp\\.async\\.c[ag]\\.shared\\.global"), .types = all_stored, .operands = {to_shared, from_global}, .bytes = {4, 8, 16}, .headers = {"group", "async"},
+                   .source = "PTX ISA, cp.async"});
+    all.push_back({.id = "common.bulk_copy", .function = "bulk_copy", .doc = "global to shared memory by the copy engine, counted by a ring barrier", .kind = MicrokernelKind::Copy,
+                   .targets = sm_90a("UBLKCP", "cp\\.async\\.bulk\\.shared::cluster\\.global"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
+                   .headers = {"group", "async", "ring"}, .source = "PTX ISA, cp.async.bulk"});
+    all.push_back({.id = "common.cluster_pointer", .function = "cluster_pointer", .doc = "reads and writes of the shared memory of a block of the cluster", .kind = MicrokernelKind::Copy,
+                   .targets = sm_90a("MAPA|\\bLD\\.E\\b", "mapa\\.u64"), .types = words, .operands = {{"shared", {Scope::Cluster}, true}}, .group = ThreadGroup::Thread, .resources = {.registers = 2},
+                   .headers = {"group", "cluster"}, .source = "PTX ISA, mapa; barrier.cluster"});
+    all.push_back({.id = "common.ring_barrier", .function = "ring_wait", .doc = "phases of a ring of buffers: arrivals and bytes on their way", .kind = MicrokernelKind::Sync,
+                   .targets = {{"sm_80", "SYNCS|ATOMS\\.ARRIVE", "mbarrier\\.arrive"}, {"sm_90a", "SYNCS", "mbarrier\\.try_wait"}}, .types = {}, .resources = {.scratch_bytes = 8, .registers = 2},
+                   .headers = {"group", "async", "ring"}, .source = "PTX ISA, mbarrier"});
+}
+
+void reductions(std::vector<Microkernel>& all) {
+    const Headers headers{"group", "reduce"};
+    all.push_back({.id = "common.warp_reduce", .function = "warp_reduce", .doc = "over the lanes of a warp, the same bits to all of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
+                   .monoids = plain_monoids, .operands = {value}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 2}, .headers = headers, .source = shuffle_source});
+    all.push_back({.id = "common.block_reduce", .function = "block_reduce", .doc = "over the threads of a block, the same bits to all of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
+                   .monoids = plain_monoids, .operands = {value, scratch}, .group = ThreadGroup::Block, .most_threads = 1024, .resources = {.scratch_values = 1, .registers = 3, .barriers = 2}, .headers = headers,
+                   .source = shuffle_source});
+    all.push_back({.id = "common.cluster_reduce", .function = "cluster_reduce", .doc = "over the blocks of a cluster, from each block's own result", .kind = MicrokernelKind::Reduce,
+                   .targets = sm_90a("UCGABAR|\\bLD\\.E\\b", "barrier\\.cluster\\.arrive"), .types = numbers, .monoids = plain_monoids, .operands = {value, {"slot", {Scope::Shared}, true}}, .group = ThreadGroup::Cluster,
+                   .most_threads = 8192, .resources = {.registers = 4, .barriers = 2}, .headers = {"group", "cluster", "reduce"}, .source = "PTX ISA, barrier.cluster; mapa"});
+    all.push_back({.id = "common.warp_reduce_pair", .function = "warp_reduce_pair", .doc = "the best value of a warp and its position", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
+                   .monoids = best, .operands = {value, position}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 6}, .headers = headers, .source = shuffle_source});
+    all.push_back({.id = "common.block_reduce_pair", .function = "block_reduce_pair", .doc = "the best value of a block and its position", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
+                   .monoids = best, .operands = {value, position, {"values", {Scope::Shared}, true}, {"positions", {Scope::Shared}, true}}, .group = ThreadGroup::Block, .most_threads = 1024,
+                   .resources = {.scratch_values = 1, .scratch_bytes = 8, .registers = 7, .barriers = 2}, .headers = headers, .source = shuffle_source});
+}
+
+void scans_and_merges(std::vector<Microkernel>& all) {
+    const Headers scan{"group", "reduce", "scan"}, online{"group", "reduce", "online"};
+    const char* const chan = "Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979";
+    all.push_back({.id = "common.warp_scan", .function = "warp_scan", .doc = "prefixes over the lanes of a warp; warp_scan_exclusive without a lane's own", .kind = MicrokernelKind::Scan,
+                   .targets = everywhere("SHFL", "shfl\\.sync\\.up", "ds_bpermute_b32"), .types = numbers, .monoids = scan_monoids, .operands = {value}, .group = ThreadGroup::Warp, .most_threads = 64,
+                   .resources = {.registers = 2}, .headers = scan, .source = shuffle_source});
+    all.push_back({.id = "common.block_scan", .function = "block_scan", .doc = "prefixes over the threads of a block, and their total; block_scan_exclusive without a thread's own", .kind = MicrokernelKind::Scan,
+                   .targets = everywhere("SHFL", "shfl\\.sync\\.up", "ds_bpermute_b32"), .types = numbers, .monoids = scan_monoids, .operands = {value, scratch, {"total", {Scope::Register}, true}},
+                   .group = ThreadGroup::Block, .most_threads = 1024, .resources = {.scratch_values = 1, .registers = 5, .barriers = 2}, .headers = scan, .source = shuffle_source});
+    all.push_back({.id = "common.online_merge", .function = "block_merge<OnlineMerge<>>", .doc = "maximum and sum of exponentials (base e or 2) over a thread's values, a warp, a block", .kind = MicrokernelKind::Merge,
+                   .targets = by_shuffle(), .types = floats, .operands = {{"state", {Scope::Register}, true}, scratch}, .group = ThreadGroup::Block, .most_threads = 1024,
+                   .resources = {.scratch_values = 2, .registers = 8, .barriers = 2}, .headers = online, .source = "M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018"});
+    all.push_back({.id = "common.welford_merge", .function = "block_merge<WelfordMerge>", .doc = "count, mean and sum of squared differences over a thread's values, a warp, a block", .kind = MicrokernelKind::Merge,
+                   .targets = by_shuffle(), .types = floats, .operands = {{"state", {Scope::Register}, true}, scratch}, .group = ThreadGroup::Block, .most_threads = 1024,
+                   .resources = {.scratch_values = 3, .registers = 12, .barriers = 2}, .headers = online, .source = chan});
+}
+
+}  // namespace
+
+const std::vector<Microkernel>& catalogue() {
+    static const std::vector<Microkernel> all = [] {
+        std::vector<Microkernel> v;
+        exchanges(v), copies(v), reductions(v), scans_and_merges(v);
+        std::ranges::sort(v, {}, &Microkernel::id);
+        return v;
+    }();
+    return all;
+}
+
+const Microkernel* find(std::string_view id) {
+    const auto it = std::ranges::find(catalogue(), id, &Microkernel::id);
+    return it == catalogue().end() ? nullptr : &*it;
+}
+
+std::string headers_of(const Microkernel& m) {
+    std::string text(texts().at("device"));
+    for (const std::string& h : m.headers) text += "\n" + std::string(texts().at(h));
+    return text;
+}
+
+}  // namespace acu::microkernels

@@ -1,0 +1,15 @@
+// Every plain body of the microkernels, compiled once, without hooks. Emitted text that was compiled for emulation calls them.
+#define ACU_EMU 1
+#define ACU_PLAIN 1
+#define ACU_WARP 32  // for text that both see; plain bodies ask emu::warp_width()
+#include "runtime/emulation/plain.h"
+
+#include "microkernels/common/device.cuh"
+#include "microkernels/common/group.cuh"
+#include "microkernels/common/copy.cuh"
+#include "microkernels/common/async.cuh"
+#include "microkernels/common/cluster.cuh"
+#include "microkernels/common/ring.cuh"
+#include "microkernels/common/reduce.cuh"
+#include "microkernels/common/scan.cuh"
+#include "microkernels/common/online.cuh"

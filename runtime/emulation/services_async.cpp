@@ -1,0 +1,222 @@
+// Copies that land later: cp.async at its wait, the copy engine's when an mbarrier completes.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulation/report.h"
+#include "runtime/emulation/shadow.h"
+
+using namespace acu::runtime::emulation;
+
+namespace acu::runtime::emulation {
+
+namespace {
+
+const char* const waits_for_mbarrier = "an mbarrier";
+
+MBarrier& mbarrier(uint32_t bar, Site site) {
+    const uint32_t rank = bar >> 24 ? (bar >> 24) - 1 : static_cast<uint32_t>(machine.running->cta->rank);
+    if (rank >= machine.ctas.size()) fail("emu.bounds", site, "uses an mbarrier of block {} of its cluster, which has {}", rank, machine.ctas.size());
+    auto& all = machine.ctas[rank].mbarriers;
+    const auto it = all.find(bar & 0xffffff);
+    if (it == all.end()) fail("emu.mbarrier", site, "uses an mbarrier at offset {} of shared memory, where none was initialised", bar & 0xffffff);
+    return it->second;
+}
+
+/// Completes the phase when all arrivals and bytes have come.
+void check_phase(MBarrier& b) {
+    if (b.pending || b.bytes) return;
+    ++b.phase;
+    b.pending = b.count;
+    join(b.done, b.arriving);
+    b.arriving.clear();
+    for (size_t i = 0; i < static_cast<size_t>(machine.copy_agent); ++i)
+        if (Thread* t = machine.threads[i].get(); t->waiting == waits_for_mbarrier) make_ready(t);
+}
+
+// ---- the copy engine
+
+uint32_t box_bytes(const acu::TensorMap& m) {
+    uint32_t bytes = m.element;
+    for (int d = 0; d < m.rank; ++d) bytes *= m.box[d];
+    return bytes;
+}
+
+/// Calls f(offset in the box, address or null outside the tensor) for each element of the box.
+template <class F>
+void each_element(const acu::TensorMap& m, const int* at, F f) {
+    uint32_t index[5] = {};
+    const uint32_t count = box_bytes(m) / m.element;
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint8_t* p = static_cast<const uint8_t*>(m.base);
+        for (int d = 0; d < m.rank; ++d) {
+            const int64_t x = int64_t{at[d]} + index[d];
+            if (x < 0 || static_cast<uint64_t>(x) >= m.dims[d]) p = nullptr;
+            if (p) p += static_cast<uint64_t>(x) * (d ? m.strides[d - 1] : m.element);
+        }
+        f(i * m.element, p);
+        for (int d = 0; d < m.rank && ++index[d] == m.box[d]; ++d) index[d] = 0;
+    }
+}
+
+/// Bits 4 to 6 of a shared address, or fewer of them, are xored with bits 7 to 9.
+uint32_t swizzled(uint32_t address, uint32_t swizzle) { return swizzle ? address ^ (address >> 3 & (swizzle - 16)) : address; }
+
+void check_source(const acu::TensorMap& m, const int* at, Site site) {
+    each_element(m, at, [&](uint32_t, const uint8_t* p) {
+        if (p) check_global(machine.running, p, m.element, Access::Read, site);
+    });
+}
+
+void write_box(const EngineCopy& k, uint8_t* base) {
+    each_element(k.map, k.at, [&](uint32_t offset, const uint8_t* p) {
+        uint8_t* to = base + swizzled(k.dst + offset, k.map.swizzle);
+        if (p) std::memcpy(to, p, k.map.element);
+        else std::memset(to, 0, k.map.element);
+    });
+}
+
+/// The copy is under way: nobody may touch the bytes until it has landed.
+void start_copy(EngineCopy k, Site site) {
+    const uint32_t alignment = k.mapped ? 128 : 16;
+    if (k.dst % alignment) fail("emu.misaligned", site, "copies to shared address {}, which is no multiple of {}", k.dst, alignment);
+    for (const Cta& c : machine.ctas) {
+        if (!(k.ctas >> c.rank & 1)) continue;
+        mbarrier(static_cast<uint32_t>(c.rank + 1) << 24 | k.bar, site);
+        const uint8_t* to = window(&c) + k.dst;
+        check_shared(machine.running, to, k.bytes, Access::Write, site, false);
+        each_cell(to, k.bytes, [&](Cell& x) { x.in_flight = number_of(site); });
+    }
+    machine.engine.push_back(std::move(k));
+}
+
+void land_in(const EngineCopy& k, Cta& c, uint32_t now) {
+    uint8_t* base = window(&c);
+    if (k.mapped) write_box(k, base);
+    else std::memcpy(base + k.dst, k.src, k.bytes);
+    const auto agent = static_cast<size_t>(machine.copy_agent);
+    each_cell(base + k.dst, k.bytes, [&](Cell& x) {
+        x.in_flight = 0, x.writer = static_cast<uint16_t>(agent), x.write_clock = now;
+        x.write_mask = x.init = 15, x.generic = 0, x.read_mask[0] = x.read_mask[1] = 0;
+    });
+    MBarrier& b = c.mbarriers[k.bar];
+    b.bytes -= k.bytes;
+    b.arriving.resize(machine.clock_of.size());
+    b.arriving[agent] = now;
+    check_phase(b);
+}
+
+}  // namespace
+
+void land(size_t i) {
+    const EngineCopy k = machine.engine[i];
+    machine.engine.erase(machine.engine.begin() + static_cast<ptrdiff_t>(i));
+    const uint32_t now = ++machine.clock_of[static_cast<size_t>(machine.copy_agent)];
+    for (Cta& c : machine.ctas)
+        if (k.ctas >> c.rank & 1) land_in(k, c, now);
+}
+
+}  // namespace acu::runtime::emulation
+
+namespace emu {
+
+// ---- cp.async
+
+void async_copy(uint32_t dst, const void* src, uint32_t bytes, uint32_t src_bytes, const void* site) {
+    const auto address = reinterpret_cast<uintptr_t>(src);
+    if (dst % bytes || (src_bytes && address % bytes))
+        fail("emu.misaligned", site, "copies {} bytes asynchronously from an address that is {} modulo {} to one that is {}", bytes, address % bytes, bytes, dst % bytes);
+    if (src_bytes > bytes) fail("emu.bounds", site, "copies {} bytes asynchronously into {}", src_bytes, bytes);
+    uint8_t* to = static_cast<uint8_t*>(from_shared(dst));
+    if (src_bytes) check_global(machine.running, src, src_bytes, Access::Read, site);
+    check_shared(machine.running, to, bytes, Access::Write, site, false);
+    each_cell(to, bytes, [&](Cell& c) { c.in_flight = number_of(site); });
+    machine.running->copies.push_back({dst, src, bytes, src_bytes, machine.running->copy_group, site});
+}
+
+void async_commit() { ++machine.running->copy_group; }
+
+static void land_own(Thread* t, const PendingCopy& c) {
+    auto* to = static_cast<uint8_t*>(from_shared(c.dst));
+    std::memcpy(to, c.src, c.src_bytes);
+    std::memset(to + c.src_bytes, 0, c.bytes - c.src_bytes);
+    each_cell(to, c.bytes, [&](Cell& x) {
+        x.in_flight = 0, x.writer = static_cast<uint16_t>(t->id), x.write_clock = clock_of(t);
+        x.write_mask = x.init = 15, x.generic = 1, x.read_mask[0] = x.read_mask[1] = 0;
+    });
+}
+
+void async_wait(int pending) {
+    Thread* t = machine.running;
+    std::vector<PendingCopy> left;
+    for (const PendingCopy& c : t->copies) {
+        if (static_cast<int>(t->copy_group - c.group) <= pending) left.push_back(c);
+        else land_own(t, c);
+    }
+    t->copies = std::move(left);
+}
+
+// ---- mbarriers
+
+void mbar_init(uint32_t bar, uint32_t count) {
+    if (bar % 8) fail("emu.misaligned", EMU_SITE, "initialises an mbarrier at shared address {}, which is no multiple of 8", bar);
+    check_shared(machine.running, from_shared(bar), 8, Access::Write, EMU_SITE);
+    MBarrier b;
+    b.count = b.pending = count;
+    machine.running->cta->mbarriers[bar & 0xffffff] = b;
+}
+
+void mbar_expect(uint32_t bar, uint32_t bytes, const void* site) { mbarrier(bar, site).bytes += bytes; }
+
+void mbar_arrive(uint32_t bar, uint32_t expect_bytes, const void* site) {
+    MBarrier& b = mbarrier(bar, site);
+    if (!b.pending) fail("emu.mbarrier", site, "arrives at an mbarrier whose {} arrivals of this phase have all come", b.count);
+    b.bytes += expect_bytes;
+    release(machine.running, b.arriving);
+    --b.pending;
+    check_phase(b);
+}
+
+void mbar_wait(uint32_t bar, uint32_t parity, const void* site) {
+    const MBarrier& b = mbarrier(bar, site);
+    while ((b.phase & 1) == (parity & 1)) stop(waits_for_mbarrier, site);
+    join(clocks_of(machine.running), b.done);
+}
+
+bool mbar_test(uint32_t bar, uint32_t parity, const void* site) {
+    const MBarrier& b = mbarrier(bar, site);
+    if ((b.phase & 1) == (parity & 1)) stop(waits_for_mbarrier, site);
+    if ((b.phase & 1) == (parity & 1)) return false;
+    join(clocks_of(machine.running), b.done);
+    return true;
+}
+
+// ---- copies by the engine
+
+void tensor_load_nd(uint32_t dst, const acu::TensorMap* m, const int* coordinates, uint32_t bar, uint32_t cta_mask, const void* site) {
+    if (m->rank < 1 || m->rank > 5 || !m->element) fail("emu.bounds", site, "copies through something that is no tensor map");
+    check_source(*m, coordinates, site);
+    EngineCopy k{};
+    k.mapped = true;
+    k.map = *m;
+    std::copy_n(coordinates, m->rank, k.at);
+    k.dst = dst & 0xffffff, k.bar = bar & 0xffffff, k.ctas = cta_mask, k.bytes = box_bytes(*m);
+    start_copy(std::move(k), site);
+}
+
+void tensor_load(uint32_t dst, const acu::TensorMap* m, int c0, int c1, uint32_t bar, uint32_t cta_mask, const void* site) {
+    const int at[5] = {c0, c1, 0, 0, 0};
+    tensor_load_nd(dst, m, at, bar, cta_mask, site);
+}
+
+void bulk_load(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar, const void* site) {
+    if (bytes % 16 || reinterpret_cast<uintptr_t>(src) % 16) fail("emu.misaligned", site, "copies {} bytes in bulk from an address that is {} modulo 16", bytes, reinterpret_cast<uintptr_t>(src) % 16);
+    check_global(machine.running, src, bytes, Access::Read, site);
+    EngineCopy k{};
+    k.src = static_cast<const uint8_t*>(src);
+    k.dst = dst & 0xffffff, k.bar = bar & 0xffffff, k.ctas = 1u << machine.running->cta->rank, k.bytes = bytes;
+    start_copy(std::move(k), site);
+}
+
+void proxy_fence() { machine.running->fenced = clock_of(machine.running)++; }
+
+}  // namespace emu
