@@ -5,27 +5,66 @@
 #include <filesystem>
 
 #include "acuc/options.h"
+#include "acuc/plans.h"
 #include "codegen/cpu.h"
 #include "codegen/dialect.h"
 #include "frontend/ast_print.h"
-#include "ir/lower/lower.h"
+#include "frontend/step_words.h"
+#include "ir/pass/catalogue.h"
 
 namespace acu {
 namespace {
 
 struct CompileArguments {
     Chosen chosen;
-    std::string target, output = ".", emit;
+    std::string target, output = ".", emit, plan, print_after;
+};
+
+/// Prints the program after each step that `--print-after` names.
+class Printer : public ir::pass::Observer {
+  public:
+    explicit Printer(std::string wanted) : wanted_(std::move(wanted)) {}
+    void after(int id, const ir::pass::Step& step, const ir::Program& p, double) override {
+        if (wants(step.pass)) fmt::print("// after step {}, {}\n{}", id, frontend::words_of(step), ir::print(p, true));
+    }
+    void lowered(const ir::lower::LoweringStep& step, const ir::Program& p) const {
+        if (wants(step.name)) fmt::print("// after {}: {}\n{}", step.name, step.doc, ir::print(p, true));
+    }
+    Onlooker onlooker() {
+        return {this, [this](const ir::lower::LoweringStep& s, const ir::Program& p) { lowered(s, p); }};
+    }
+
+  private:
+    bool wants(std::string_view name) const { return wanted_ == "all" || wanted_ == name; }
+    std::string wanted_;
+};
+
+Status known_step(const std::string& name) {
+    std::vector<std::string> names{"all"};
+    for (const ir::pass::Pass& p : ir::pass::all_passes()) names.emplace_back(p.name);
+    for (const ir::lower::LoweringStep& s : ir::lower::lowering_steps()) names.emplace_back(s.name);
+    if (name.empty() || std::ranges::find(names, name) != names.end()) return ok();
+    return Diagnostic{"pass.unknown", {}, fmt::format("--print-after {}: no pass and no step of the lowering has this name", name), {}, did_you_mean(name, names), Exit::Usage};
+}
+
+/// A subject with its plan: the one given, the one in the file, or none.
+struct Job {
+    Subject subject;
+    const Target* target = nullptr;    ///< null: none is given
+    std::optional<Planned> planned = {};
 };
 
 /// Text of a subject for `--emit`; what needs a target has one.
-Result<std::string> emitted(const Subject& s, const std::string& what, const Target* target) {
+Result<std::string> emitted(const Job& j, const std::string& what) {
+    const Subject& s = j.subject;
+    const bool steps = j.planned && !j.planned->plan.decisions.empty();
     if (what == "tensor") return ir::print(s.op.program);
-    if (what == "loop") return ir::print(planned(s.op.program));
-    if (what == "llvm") return codegen::llvm_text(planned(s.op.program));
-    auto e = compile_subject(s, *target);
+    if (what == "loop") return ir::print(steps ? j.planned->scheduled : planned(s.op.program));
+    if (what == "llvm") return codegen::llvm_text(steps ? ir::lower::fallback_plan(j.planned->scheduled) : planned(s.op.program));
+    if (what == "plan") return synth::record::print(j.planned->plan);
+    auto e = compile_subject(s, *j.planned, *j.target);
     if (!e) return e.why();
-    return what == "plan" ? e->plan : e->source;
+    return e->source;
 }
 
 /// The files of one operator.
@@ -34,10 +73,10 @@ struct Files {
     codegen::Emitted emitted;
 };
 
-Result<Files> files_of(const Subject& s, const Target& target, const std::string& directory) {
-    auto e = compile_subject(s, target);
+Result<Files> files_of(const Job& j, const std::string& directory) {
+    auto e = compile_subject(j.subject, *j.planned, *j.target);
     if (!e) return e.why();
-    return Files{(std::filesystem::path(directory) / s.op.program.name).string(), std::move(*e)};
+    return Files{(std::filesystem::path(directory) / j.subject.op.program.name).string(), std::move(*e)};
 }
 
 Status write(const Files& f, const Target& target) {
@@ -51,25 +90,34 @@ Status write(const Files& f, const Target& target) {
 }
 
 /// Compiles all before it writes any.
-int write_all(const std::vector<Subject>& subjects, const Target& target, const std::string& directory) {
+int write_all(const std::vector<Job>& jobs, const std::string& directory) {
     std::vector<Files> all;
-    for (const Subject& s : subjects) {
-        auto f = files_of(s, target, directory);
+    for (const Job& j : jobs) {
+        auto f = files_of(j, directory);
         if (!f) return fail(f.why());
         all.push_back(std::move(*f));
     }
     std::error_code ec;
     std::filesystem::create_directories(directory, ec);
     if (ec) return fail({"file.unwritable", {}, fmt::format("cannot make the folder `{}`: {}", directory, ec.message())});
-    for (const Files& f : all)
-        if (const Status w = write(f, target); !w) return fail(w.why());
+    for (size_t i = 0; i < all.size(); ++i)
+        if (const Status w = write(all[i], *jobs[i].target); !w) return fail(w.why());
+    return 0;
+}
+
+int print_all(const std::vector<Job>& jobs, const std::string& what) {
+    for (const Job& j : jobs) {
+        const auto text = emitted(j, what);
+        if (!text) return fail(text.why());
+        fmt::print("{}", *text);
+    }
     return 0;
 }
 
 /// The target, where one is needed; null after an error.
 const Target* target_of(const CompileArguments& a, int& exit) {
     const Target* t = target_named(a.target);
-    const bool gpu = t && t->platform != Platform::Cpu;
+    const bool gpu = t && (t->platform != Platform::Cpu || a.emit == "tensor" || a.emit == "loop" || a.emit == "llvm");
     const bool hip = t && t->platform == Platform::Hip;
     std::vector<std::string> names;
     for (const Target& x : targets()) names.emplace_back(x.name);
@@ -81,7 +129,25 @@ const Target* target_of(const CompileArguments& a, int& exit) {
     return nullptr;
 }
 
-int compile(const CompileArguments& a) {
+/// Findings go to the session: what is wrong with a plan stands in a schedule block, perhaps.
+std::vector<Job> jobs_of(Session& s, const frontend::Module& m, const CompileArguments& a, const std::optional<Plan>& given, const Target* target) {
+    std::vector<Job> out;
+    Printer printer(a.print_after);
+    for (Subject& subject : subjects_of(s, m, a.chosen.selection)) {
+        if (s.failed()) return out;
+        out.push_back({std::move(subject), target});
+        Job& j = out.back();
+        if (!target) continue;
+        const Plan plan = given ? *given : choose_plan(s, m, j.subject, target);
+        if (s.failed()) return out;
+        auto done = planned(j.subject, plan, *target, s.found, printer.onlooker());
+        if (!done) return s.found.push_back(done.why()), out;
+        j.planned = std::move(*done);
+    }
+    return out;
+}
+
+int compile(CompileArguments a) {
     Session s;
     const frontend::Module* m = s.open(a.chosen.file);
     if (!m || s.failed()) return s.report();
@@ -89,19 +155,23 @@ int compile(const CompileArguments& a) {
         fmt::print("{}", frontend::print(m->file));
         return 0;
     }
-    const std::vector<Subject> subjects = subjects_of(s, *m, a.chosen.selection);
-    if (s.failed()) return s.report();
+    if (const Status known = known_step(a.print_after); !known) return fail(known.why());
+    std::optional<Plan> plan;
+    if (!a.plan.empty()) {
+        auto loaded = load_plan(a.plan);
+        if (!loaded) return fail(loaded.why());
+        plan = std::move(*loaded);
+        if (const Status c = complete(a.chosen.selection, *plan, *m); !c) return fail(c.why());
+        if (a.target.empty()) a.target = plan->target;
+    }
     const bool needs_target = a.emit != "tensor" && a.emit != "loop" && a.emit != "llvm";
     int exit = 0;
-    const Target* target = needs_target ? target_of(a, exit) : nullptr;
-    if (needs_target && !target) return exit;
-    if (a.emit.empty()) return write_all(subjects, *target, a.output);
-    for (const Subject& subject : subjects) {
-        const auto text = emitted(subject, a.emit, target);
-        if (!text) return fail(text.why());
-        fmt::print("{}", *text);
-    }
-    return 0;
+    const Target* target = needs_target || !a.target.empty() ? target_of(a, exit) : nullptr;
+    const std::vector<Job> jobs = target || !needs_target ? jobs_of(s, *m, a, plan, target) : std::vector<Job>{};
+    if (s.failed()) return s.report();
+    if (exit != 0) return exit;
+    s.report();
+    return a.emit.empty() ? write_all(jobs, a.output) : print_all(jobs, a.emit);
 }
 
 }  // namespace
@@ -113,6 +183,8 @@ void add_compile(CLI::App& app, int& exit) {
     c->add_option("--target", a->target, "sm_70, sm_80, sm_90a, gfx90a");
     c->add_option("-o", a->output, "the folder to write to")->capture_default_str();
     c->add_option("--emit", a->emit, "print to standard output instead")->check(CLI::IsMember({"ast", "tensor", "loop", "cuda", "hip", "llvm", "plan"}));
+    c->add_option("--plan", a->plan, "a plan file: the decisions, and what they are for where the command line does not say it");
+    c->add_option("--print-after", a->print_after, "print the program after each step of this pass, or of this step of the lowering, or after all");
     c->callback([a, &exit] { exit = compile(*a); });
 }
 

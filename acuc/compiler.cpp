@@ -6,9 +6,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "codegen/contract.h"
+#include "acuc/plans.h"
 #include "frontend/schedule.h"
 #include "ir/lower/lower.h"
+#include "synth/record/words.h"
 
 namespace acu {
 
@@ -64,9 +65,22 @@ static std::string spec_of(const frontend::Operator& op, const std::string& case
     return fmt::format("{}{}{}{}", op.program.name, case_name.empty() ? "" : fmt::format(" (case {})", case_name), s.empty() ? "" : ": ", s);
 }
 
+/// With open sizes, so that plans for several of them agree on it.
+static std::string definition_of(const Subject& s) {
+    frontend::Bindings open = s.op.bindings;
+    open.dims.clear();
+    std::vector<Diagnostic> found;
+    const frontend::Operator op = frontend::instantiate(*s.home, *s.decl, open, found);
+    return synth::record::hash_of(ir::print(found.empty() ? op.program : s.op.program));
+}
+
 static Subject make_subject(Session& s, const Module& m, const frontend::OpDecl& op, const frontend::Settings& settings, const std::string& case_name) {
     Subject out{frontend::instantiate(home_of(m, op.name), op, settings.bindings, s.found), settings.inputs, ""};
     out.spec = spec_of(out.op, case_name);
+    out.case_name = case_name;
+    out.home = &home_of(m, op.name);
+    out.decl = &op;
+    out.definition = definition_of(out);
     return out;
 }
 
@@ -178,6 +192,7 @@ void check_module(Session& s, const Module& m) {
         std::vector<Diagnostic> ignored;
         const auto bindings = combinations(*op);
         frontend::check_schedule(d, *op, frontend::instantiate(home_of(m, op->name), *op, bindings[0], ignored), s.found);
+        synth::record::plan_of(d, s.found);
     }
 }
 
@@ -186,10 +201,10 @@ void check_module(Session& s, const Module& m) {
 ir::Program planned(const ir::Program& tensor) { return ir::lower::fallback_plan(ir::lower::lower_reductions(tensor)); }
 
 Result<codegen::Emitted> compile_subject(const Subject& s, const Target& target) {
-    const ir::Env known = ir::known_dims(s.op.program);
-    if (known.size() == s.op.program.dims.size())
-        if (const Status f = codegen::check_facts(s.op.program, known); !f) return f.why();
-    return codegen::emit(planned(s.op.program), target, {s.spec, s.op.doc, s.op.program, s.op.scalars});
+    std::vector<Diagnostic> warnings;
+    const auto p = planned(s, bare_plan(s, &target), target, warnings);
+    if (!p) return p.why();
+    return compile_subject(s, *p, target);
 }
 
 }  // namespace acu

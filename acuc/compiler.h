@@ -30,7 +30,11 @@ struct Selection {
 struct Subject {
     frontend::Operator op;
     std::map<std::string, frontend::Distribution> inputs;
-    std::string spec;    ///< `softmax (case NM01): T = f16, M = 8192, N = 8192`
+    std::string spec;                         ///< `softmax (case NM01): T = f16, M = 8192, N = 8192`
+    std::string case_name = {};
+    std::string definition = {};              ///< hash of what it computes, whatever its sizes are: a plan of another one is stale
+    const frontend::Module* home = nullptr;   ///< where the operator is declared; the session owns both
+    const frontend::OpDecl* decl = nullptr;
 };
 
 /// The operators that a selection means: one, or without `--op` and `--case` all of the file. Findings go to the session.
@@ -42,7 +46,7 @@ void check_module(Session& session, const frontend::Module& module);
 /// The loop-level program of a subject under the fallback plan.
 ir::Program planned(const ir::Program& tensor);
 
-/// CUDA or HIP of a subject.
+/// CUDA or HIP of a subject under the fallback plan.
 Result<codegen::Emitted> compile_subject(const Subject& s, const Target& target);
 
 }  // namespace acu

@@ -16,16 +16,19 @@ struct Trial {
     std::string kernel;
     std::string what;    ///< `f32, 96 threads`
     uint32_t grid = 1, block = 1, cluster = 1, shared = 0;
-    std::vector<std::vector<std::byte>> inputs;
+    std::vector<std::vector<std::byte>> inputs = {};
     size_t output_bytes = 0;
     std::vector<int32_t> numbers = {};
-    std::function<std::string(std::span<const std::byte>)> fault;    ///< what is wrong with the output, compared with a scalar reference; empty: nothing
+    std::function<std::string(std::span<const std::byte>)> fault = {};    ///< what is wrong with the output, compared with a scalar reference; empty: nothing
 };
 
 /// The kernels that exercise a microkernel over its whole domain on a target, and their launches.
 struct TrialSet {
-    std::string source;
-    std::vector<Trial> trials;
+    std::string headers;
+    std::vector<std::string> kernels = {};
+    std::vector<Trial> trials = {};
+    /// All kernels, or only the last one, which has the widest type.
+    std::string source(bool only_last = false) const;
 };
 TrialSet trials_of(const ir::Microkernel& m, const Target& target);
 

@@ -29,6 +29,7 @@ struct RunOptions {
     uint64_t seed = 1;
     double check_seconds = 20;
     runtime::ToolkitOptions toolkits;
+    runtime::EmulationOptions emulation;
 };
 
 /// What is reported of one run.
@@ -64,7 +65,7 @@ Result<Outcome> run_subject(const Subject& s, const RunInputs& in, const RunOpti
     if (a.device == "cpu") return run_on_cpu(s, in, a.interpret);
     const auto id = runtime::parse_device(a.device);
     if (!id) return id.why();
-    auto r = run_on_device(s, in, *id, a.toolkits);
+    auto r = run_on_device(s, in, *id, a.toolkits, a.emulation);
     if (!r) return r.why();
     return Outcome{r->device, r->toolchain, r->seconds, std::move(r->outputs)};
 }
@@ -209,7 +210,7 @@ void add_run(CLI::App& app, int& exit) {
     auto a = std::make_shared<RunOptions>();
     CLI::App* c = app.add_subcommand("run", "run an operator on a device, on files or on drawn inputs");
     add_selection(*c, a->chosen);
-    c->add_option("--device", a->device, "cpu, cuda:0, hip:0")->capture_default_str();
+    c->add_option("--device", a->device, "cpu, cuda:0, hip:0, emu:sm_70, emu:sm_80, emu:sm_90a, emu:gfx90a")->capture_default_str();
     c->add_option("--in", a->in, "an input: NAME=FILE.npy; the others are drawn")->take_all();
     c->add_option("--out", a->out, "write each output as NAME.npy to this folder");
     c->add_option("--inputs-out", a->inputs_out, "write each input as NAME.npy to this folder");
@@ -222,6 +223,8 @@ void add_run(CLI::App& app, int& exit) {
     c->add_option("--check-seconds", a->check_seconds, "time for the reference of one output")->capture_default_str();
     c->add_flag("--interpret", a->interpret, "on cpu: by the interpreter, which checks every access");
     c->add_flag("--json", a->json, "the result as JSON");
+    c->add_option("--emu-seed", a->emulation.seed, "on emu: of a random order of threads, with stops within them; 0: in order")->capture_default_str();
+    c->add_flag("--emu-guard", a->emulation.guard, "on emu: shared buffers apart from each other, to see one run over into the next");
     add_toolkits(*c, a->toolkits);
     c->callback([a, &exit] { exit = run(*a); });
 }

@@ -58,8 +58,8 @@ std::vector<runtime::Launch> launches_of(const Program& p, const codegen::Emitte
     for (const codegen::Kernel& k : e.kernels) {
         const int64_t cells = evaluate(k.cells, in.arguments.dims);
         if (cells <= 0) continue;
-        const int64_t blocks = std::min<int64_t>((cells + codegen::block_threads - 1) / codegen::block_threads, codegen::most_blocks);
-        runtime::Launch l{k.name, static_cast<uint32_t>(blocks), codegen::block_threads, {}};
+        runtime::Launch l{k.name, static_cast<uint32_t>(k.grid(cells)), static_cast<uint32_t>(k.block()), {}};
+        l.shared = static_cast<uint32_t>(k.shared);
         for (const codegen::KernelArgument& a : k.arguments) {
             const Decl* d = p.find(a.name);
             switch (a.kind) {
@@ -88,8 +88,8 @@ Status check_memory(const Program& p, const RunInputs& in, const Buffers& buffer
 
 }  // namespace
 
-Result<DeviceRun> run_on_device(const Subject& s, const RunInputs& in, runtime::DeviceId id, const runtime::ToolkitOptions& toolkits) {
-    auto device = runtime::open_device(id, toolkits);
+Result<DeviceRun> run_on_device(const Subject& s, const RunInputs& in, const runtime::DeviceId& id, const runtime::ToolkitOptions& toolkits, const runtime::EmulationOptions& emulation) {
+    auto device = runtime::open_device(id, toolkits, emulation);
     if (!device) return device.why();
     const std::string arch = (*device)->architecture();
     const Target* target = target_named(arch);
@@ -97,7 +97,7 @@ Result<DeviceRun> run_on_device(const Subject& s, const RunInputs& in, runtime::
     const Program p = planned(s.op.program);
     const auto e = compile_subject(s, *target);
     if (!e) return e.why();
-    auto module = (*device)->load(e->device, p.name + (id.kind == runtime::DeviceId::Kind::Hip ? ".hip" : ".cu"));
+    auto module = (*device)->load(e->device, p.name + (target->platform == Platform::Hip ? ".hip" : ".cu"));
     if (!module) return module.why();
     Buffers buffers;
     if (const Status a = allocate(**device, p, in, buffers); !a) return a.why();

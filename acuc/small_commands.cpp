@@ -6,8 +6,9 @@
 #include "acuc/options.h"
 #include "codegen/cpu.h"
 #include "frontend/format.h"
-#include "ir/pass/catalogue.h"
+#include "ir/pass/pass.h"
 #include "runtime/toolkit.h"
+#include "synth/record/schema.h"
 
 namespace acu {
 
@@ -81,17 +82,20 @@ void add_targets(CLI::App& app, int& exit) {
 
 // ---- passes
 
+static void print_pass(const ir::pass::Pass& p) {
+    std::vector<std::string_view> names;
+    for (const ir::pass::ParamSpec& s : p.params) names.push_back(s.name);
+    fmt::print("{:16} {}{}\n", p.name, p.doc, names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
+}
+
 void add_passes(CLI::App& app, int& exit) {
     auto json = std::make_shared<bool>(false);
-    CLI::App* c = app.add_subcommand("passes", "the passes that a schedule may name");
-    c->add_flag("--json", *json, "as JSON");
+    CLI::App* c = app.add_subcommand("passes", "the passes that a plan may name");
+    c->add_flag("--json", *json, "as JSON: the JSON Schema of a plan, and every pass with its parameters");
     c->callback([json, &exit] {
-        nlohmann::ordered_json all = nlohmann::ordered_json::array();
-        for (const auto& p : ir::pass::signatures()) {
-            if (*json) all.push_back({{"name", p.name}, {"doc", p.doc}, {"parameters", p.parameters}});
-            else fmt::print("{:16} {}{}\n", p.name, p.doc, p.parameters.empty() ? "" : fmt::format(" ({})", fmt::join(p.parameters, ", ")));
-        }
-        if (*json) fmt::print("{}\n", all.dump(2));
+        if (*json) fmt::print("{}\n", nlohmann::ordered_json{{"schema", synth::record::plan_schema()}, {"passes", synth::record::passes_json()}}.dump(2));
+        else
+            for (const ir::pass::Pass& p : ir::pass::all_passes()) print_pass(p);
         exit = 0;
     });
 }

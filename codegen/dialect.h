@@ -13,6 +13,7 @@ struct Dialect {
     std::string_view release;        ///< (void*, stream)
     std::string_view last_error;     ///< reads and clears
     std::string_view error_string;
+    std::string_view more_shared;    ///< the statement that lets kernel {0} have {1} bytes of shared memory, more than 48 KB
 };
 
 const Dialect& dialect_of(Platform platform);

@@ -7,6 +7,7 @@
 #include "codegen/expression.h"
 #include "codegen/kernel.h"
 #include "codegen/launcher.h"
+#include "microkernels/catalogue.h"
 
 namespace acu::codegen {
 
@@ -50,14 +51,31 @@ static std::string plan_of(const Program& p, const Target& target, const Origin&
     return j.dump(2) + "\n";
 }
 
-Result<Emitted> emit(const Program& p, const Target& target, const Origin& origin) {
+int64_t Kernel::grid(int64_t iterations) const {
+    const int64_t blocks = threads ? iterations : (iterations + block_threads - 1) / block_threads;
+    return std::min(blocks, most_blocks);
+}
+
+/// The device text and, behind it in their order, the headers that some kernel needs.
+static std::string headers_for(const std::vector<Kernel>& kernels) {
+    std::set<std::string> needed;
+    for (const Kernel& k : kernels) needed.insert(k.headers.begin(), k.headers.end());
+    std::string text = needed.contains("async") ? "#define ACU_ASYNC 1\n" : "";
+    text += microkernels::texts().at("device");
+    for (const char* name : {"group", "copy", "async", "elements", "cluster", "ring", "reduce", "scan", "online"})
+        if (needed.contains(name)) text += "\n" + std::string(microkernels::texts().at(name));
+    return text;
+}
+
+Result<Emitted> emit(const Program& p, const Target& target, const Origin& origin, const EmitOptions& options) {
     if (is_reserved(p.name)) return Diagnostic{"emit.name", {}, fmt::format("an operator named `{}` cannot become a C function", p.name), {}, "that is a word of C or of emitted code: rename the operator"};
     const auto contract = contract_of(p);
     if (!contract) return contract.why();
     const Dialect& dialect = dialect_of(target.platform);
     Emitted e;
-    e.kernels = kernels_of(p);
-    e.device = banner(target, origin) + std::string(device_headers().at("device"));
+    e.program = p;
+    e.kernels = kernels_of(e.program, options);
+    e.device = banner(target, origin) + headers_for(e.kernels);
     for (const Kernel& k : e.kernels) e.device += "\n" + k.text;
     e.header = launcher_header(p, origin);
     e.source = fmt::format("{}\n#if !defined(__CUDACC_RTC__) && !defined(__HIPCC_RTC__)\n#include {}\n\n#include \"{}.h\"\n\n{}#endif\n", e.device, dialect.include, p.name,

@@ -7,6 +7,11 @@
 
 namespace acu::codegen {
 
+/// Threads of a block where each thread takes an iteration.
+inline constexpr int block_threads = 256;
+/// More blocks than this are never needed: the kernels loop.
+inline constexpr int64_t most_blocks = 1 << 20;
+
 /// One argument of a kernel.
 struct KernelArgument {
     enum Kind { Buffer, Dim, Scalar, Stride } kind;
@@ -14,12 +19,26 @@ struct KernelArgument {
     size_t axis = 0;     ///< of a stride
 };
 
-/// A kernel of an emitted source: one thread a cell, in a loop over the grid, so any grid is correct.
+/// A kernel of an emitted source. It loops over the grid, so any grid is correct: `cells` are its iterations, one a block of `threads` threads, or one a thread where
+/// `threads` is 0. `shared`: bytes of dynamic shared memory. `headers`: the texts of microkernels/ that it needs.
 struct Kernel {
     std::string name;
     ir::Index cells;
     std::vector<KernelArgument> arguments;
     std::string text;
+    int64_t threads = 0;
+    int64_t shared = 0;
+    std::vector<std::string> headers = {};
+
+    int64_t block() const { return threads ? threads : block_threads; }
+    /// Blocks of a launch with so many iterations.
+    int64_t grid(int64_t iterations) const;
+};
+
+/// `provenance`: each statement of a kernel says where it came from, `// @file:line:column d3 d7`. `file_name` names a source file.
+struct EmitOptions {
+    bool provenance = false;
+    std::function<std::string(int)> file_name = {};
 };
 
 /// An operator as source. `device` compiles alone (for a run-time compiler); `source` adds the host launcher, which `header` declares.
@@ -29,6 +48,7 @@ struct Emitted {
     std::string header;
     std::string plan;    ///< JSON
     std::vector<Kernel> kernels;
+    ir::Program program;    ///< that was emitted: its temporaries are the workspace
 };
 
 /// What the header comment and the plan say of where a program came from.
@@ -39,15 +59,8 @@ struct Origin {
     std::map<std::string, double> scalars;    ///< known values
 };
 
-inline constexpr int block_threads = 256;
-/// More blocks than this are never needed: the kernels loop.
-inline constexpr int64_t most_blocks = 1 << 20;
-
 /// Emits CUDA or HIP for a loop-level program whose top-level statements are grid loops (see ir/lower/lower.h, fallback_plan).
 /// Codes `emit.unsolved` (a dimension that no tensor determines), `emit.name` (a name that C keeps for itself).
-Result<Emitted> emit(const ir::Program& p, const Target& target, const Origin& origin);
-
-/// Device headers by file stem (generated at build time from microkernels/).
-const std::map<std::string, std::string_view>& device_headers();
+Result<Emitted> emit(const ir::Program& p, const Target& target, const Origin& origin, const EmitOptions& options = {});
 
 }  // namespace acu::codegen

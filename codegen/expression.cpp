@@ -17,10 +17,11 @@ static const std::set<std::string>& reserved() {
         "long", "new", "operator", "private", "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "true", "typedef", "union", "unsigned",
         "using", "virtual", "void", "volatile", "while", "i64", "i16", "i8", "u8", "f16", "bf16", "f8e4m3", "f8e5m2", "Index", "widen", "product", "infinity", "larger", "smaller", "magnitude", "saturate",
         "exp", "log", "erf", "sqrt", "sin", "cos", "tan", "pow", "y0", "y1", "yn", "j0", "j1", "jn", "and", "or", "not", "xor", "asm", "near", "far", "stream", "message", "message_size", "workspace_bytes", "queue", "needed", "memory", "report", "status", "blocks", "error", "sizes", "main", "div",
-        "index", "NULL", "EOF", "INT_MAX", "INT_MIN", "LONG_MAX", "LONG_MIN", "BUFSIZ", "RAND_MAX", "INFINITY", "NAN", "HUGE_VAL", "M_PI", "DOMAIN", "OVERFLOW", "UNDERFLOW", "Report", "Range",
+        "index", "thread", "block", "blocks", "total", "wide", "acu_smem", "NULL", "EOF", "INT_MAX", "INT_MIN", "LONG_MAX", "LONG_MIN", "BUFSIZ", "RAND_MAX", "INFINITY", "NAN", "HUGE_VAL", "M_PI", "DOMAIN", "OVERFLOW", "UNDERFLOW", "Report", "Range",
         "memset", "memcpy", "memmove", "memcmp", "malloc", "calloc", "realloc", "free", "printf", "puts", "read", "write", "open", "close", "system", "strlen", "atomic_add", "keep_best", "keep_top",
         "find_segment", "floor_div", "floor_mod", "better", "overlap", "padded", "stride_of", "read_sizes", "bytes_of", "element_bytes", "float_of", "bits_of", "sign_of", "not_a_number", "exp2", "log2", "log1p",
-        "expm1", "rsqrt", "tanh", "trunc", "fma", "fmax", "fmin", "erfc", "cbrt", "hypot", "norm", "gamma", "round", "floor", "ceil", "abs", "min", "max", "warpSize", "cells", "stdin", "stdout", "signbit", "remove", "rename", "time", "exit", "workspace"};
+        "expm1", "rsqrt", "tanh", "trunc", "fma", "fmax", "fmin", "erfc", "cbrt", "hypot", "norm", "gamma", "round", "floor", "ceil", "abs", "min", "max", "warpSize", "cells", "stdin", "stdout", "signbit", "remove", "rename", "time", "exit", "workspace",
+        "fast_exp", "fast_exp2", "fast_log", "fast_log2", "fast_sqrt", "fast_rsqrt", "fast_tanh", "fast_erf"};
     return words;
 }
 
@@ -117,8 +118,21 @@ std::string ExpressionWriter::offset(const Decl& d, const std::vector<Index>& su
 std::string ExpressionWriter::element(const std::string& tensor, const std::vector<Index>& subscripts) {
     const Decl& d = decl(tensor);
     const std::string name = names_.buffer(tensor);
+    if (d.layout) return own_register(d, subscripts);
     if (d.dims.empty() && (d.scope == Scope::Register || d.scope == Scope::Param)) return name;
-    return fmt::format("{}[{}]", name, subscripts.empty() ? "0" : offset(d, subscripts));
+    const std::string at = subscripts.empty() ? "0" : offset(d, subscripts);
+    const std::string cell = fmt::format("{}[{}]", name, d.swizzle ? fmt::format("swizzled<{}, sizeof({})>({})", d.swizzle, element_type(d.type), at) : at);
+    const auto it = redirected_.find(cell);
+    return it == redirected_.end() ? cell : it->second;
+}
+
+/// The first dimension of a spread tile is the thread, whose registers these are.
+std::string ExpressionWriter::own_register(const Decl& d, const std::vector<Index>& subscripts) {
+    const std::string name = names_.buffer(d.name);
+    if (d.dims.size() == 1) return name;
+    Decl mine = d;
+    mine.dims.erase(mine.dims.begin());
+    return fmt::format("{}[{}]", name, offset(mine, {subscripts.begin() + 1, subscripts.end()}));
 }
 
 std::string ExpressionWriter::inside(const std::string& tensor, const std::vector<Index>& subscripts) {
@@ -150,6 +164,7 @@ std::string ExpressionWriter::literal(const ValueNode& v) const {
 }
 
 std::string ExpressionWriter::load(const ValueNode& v) {
+    if (const auto it = named_.find(&v); it != named_.end()) return it->second;
     const Decl& d = decl(v.name);
     const std::string cell = element(v.name, v.subscripts);
     const bool plain = widened(d.type) == d.type;
@@ -235,7 +250,9 @@ std::string ExpressionWriter::call(const ValueNode& v) {
         {"exp", {"expf", "exp"}},      {"exp2", {"exp2f", "exp2"}},   {"expm1", {"expm1f", "expm1"}}, {"log", {"logf", "log"}},      {"log2", {"log2f", "log2"}},
         {"log1p", {"log1pf", "log1p"}}, {"sqrt", {"sqrtf", "sqrt"}},  {"rsqrt", {"rsqrtf", "rsqrt"}}, {"sin", {"sinf", "sin"}},      {"cos", {"cosf", "cos"}},
         {"tan", {"tanf", "tan"}},      {"tanh", {"tanhf", "tanh"}},   {"erf", {"erff", "erf"}},       {"floor", {"floorf", "floor"}}, {"ceil", {"ceilf", "ceil"}},
-        {"round", {"rintf", "rint"}},  {"trunc", {"truncf", "trunc"}}, {"pow", {"powf", "pow"}},      {"fma", {"fmaf", "fma"}}};
+        {"round", {"rintf", "rint"}},  {"trunc", {"truncf", "trunc"}}, {"pow", {"powf", "pow"}},      {"fma", {"fmaf", "fma"}},
+        {"exp.approx", {"fast_exp", "exp"}},    {"exp2.approx", {"fast_exp2", "exp2"}},    {"log.approx", {"fast_log", "log"}},    {"log2.approx", {"fast_log2", "log2"}},
+        {"sqrt.approx", {"fast_sqrt", "sqrt"}}, {"rsqrt.approx", {"fast_rsqrt", "rsqrt"}}, {"tanh.approx", {"fast_tanh", "tanh"}}, {"erf.approx", {"fast_erf", "erf"}}};
     const DType t = v.args[0]->type;
     std::string args;
     for (const Value& a : v.args) args += (args.empty() ? "" : ", ") + value(a);

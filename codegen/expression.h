@@ -11,6 +11,8 @@ class Identifiers {
     std::string of(const std::string& index_name) { return given(index_name, index_name); }
     std::string buffer(const std::string& name) { return given("buffer " + name, name); }
     std::string fresh(const std::string& stem);
+    /// Writes an index name as this identifier from now on.
+    void alias(const std::string& index_name, const std::string& identifier) { given_[index_name] = identifier, taken_.insert(identifier); }
 
   private:
     std::string given(const std::string& key, const std::string& stem);
@@ -30,6 +32,8 @@ class ExpressionWriter {
     ExpressionWriter(const std::map<std::string, const ir::Decl*>& buffers, Identifiers& names, ir::analysis::Facts& facts) : buffers_(buffers), names_(names), facts_(facts) {}
 
     std::string index(const ir::Index& e) { return index(e, 0, false); }
+    /// As an operand: `outer` is the precedence around it (1: sum, 2: product).
+    std::string index(const ir::Index& e, int outer, bool right);
     /// The coordinate of a cell, from its number: every size is at least 1 where there is a cell, so C's division is right.
     std::string coordinate(const ir::Index& e) {
         plain_division_ = true;
@@ -46,12 +50,16 @@ class ExpressionWriter {
     std::string inside(const std::string& tensor, const std::vector<ir::Index>& subscripts);
     /// `const T t = …;` for each value that is used more than once outside of conditions; later calls of `value` use the names.
     std::vector<std::string> shared(const std::vector<ir::Value>& values);
-    void forget_shared() { shared_.clear(); }
+    void forget_shared() { shared_.clear(), named_.clear(); }
+    /// Writes this value as `text` until `forget_shared`.
+    void name_value(const ir::ValueNode* v, const std::string& text) { named_[v] = text; }
+    /// Writes the elements on the left as those on the right.
+    void redirect(std::map<std::string, std::string> elements) { redirected_ = std::move(elements); }
     const ir::Decl& decl(const std::string& tensor) const { return *buffers_.at(tensor); }
 
   private:
-    std::string index(const ir::Index& e, int outer, bool right);
     std::string index_division(const ir::Index& e, int outer, bool right);
+    std::string own_register(const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     std::string offset(const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     std::string text_of(const ir::Value& v);
     std::string operand(const ir::Value& v);
@@ -68,7 +76,8 @@ class ExpressionWriter {
     const std::map<std::string, const ir::Decl*>& buffers_;
     Identifiers& names_;
     ir::analysis::Facts& facts_;
-    std::map<const ir::ValueNode*, std::string> shared_;
+    std::map<const ir::ValueNode*, std::string> shared_, named_;
+    std::map<std::string, std::string> redirected_;
     bool plain_division_ = false;
 };
 

@@ -92,7 +92,7 @@ void Emitter::statement(const ir::Stmt& s) {
         s, [&](const ir::Block& block) { points(ordered(block), 0); }, [&](const ir::Loop& l) { loop_statement(l); }, [&](const ir::If& i) { condition(i); },
         [&](const ir::Roles&) { throw Unsupported{{"codegen.unsupported", s->loc, "roles run in the interpreter only"}}; },
         [&](const ir::Sync& y) {
-            if (y.op != ir::SyncOp::Barrier) throw Unsupported{{"codegen.unsupported", s->loc, "rings run in the interpreter only"}};
+            if (y.op < ir::SyncOp::Barrier) throw Unsupported{{"codegen.unsupported", s->loc, "rings run in the interpreter only"}};
         });
 }
 

@@ -307,8 +307,10 @@ class Launcher {
             std::string args;
             for (const KernelArgument& a : k.arguments) args += (args.empty() ? "" : ", ") + argument(a);
             line(1, "if (const i64 cells = {}) {{", host_.index(k.cells));
-            line(2, "const i64 blocks = (cells + {}) / {};", block_threads - 1, block_threads);
-            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, 0, queue>>>({});", k.name, most_blocks, most_blocks, block_threads, args);
+            if (k.threads) line(2, "const i64 blocks = cells;");
+            else line(2, "const i64 blocks = (cells + {}) / {};", block_threads - 1, block_threads);
+            if (k.shared > 48 * 1024) line(2, "{}", fmt::format(fmt::runtime(dialect_.more_shared), k.name, k.shared));
+            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, {}, queue>>>({});", k.name, most_blocks, most_blocks, k.block(), k.shared, args);
             line(1, "}}");
         }
         line(1, "if (const {} error = {}()) status = report.fail(ACU_ERROR_LAUNCH, \"a launch failed: %s\", {}(error));", dialect_.error, dialect_.last_error, dialect_.error_string);

@@ -111,12 +111,13 @@ struct CaseDecl {
 };
 
 struct StepValue {
-    enum Kind { Path, Integer, Boolean, List } kind;
+    enum Kind { Path, Integer, Boolean, List, Condition } kind;
     Loc loc;
     Loc key_loc = {};    ///< of the key in front of an item of a list
     std::string text = {};
     int64_t integer = 0;
     std::vector<std::pair<std::string, StepValue>> items = {};    ///< of a list; a key may be empty
+    ExprPtr condition = {};    ///< `(N % 8 == 0)`
 };
 
 struct StepArgument {
@@ -129,6 +130,7 @@ struct Step {
     std::string pass;
     Loc loc;
     std::vector<StepArgument> arguments;
+    std::string doc = {};
 };
 
 struct ScheduleDecl {
@@ -138,6 +140,7 @@ struct ScheduleDecl {
     Loc target_loc;
     ExprPtr when;
     std::vector<Step> steps;
+    std::string doc = {};
 };
 
 struct ImportDecl {

@@ -251,7 +251,7 @@ class Builder {
             if (d->fnDecl()) f.fns.push_back(fn(*d->fnDecl()));
             if (d->opDecl()) f.ops.push_back(op(*d->opDecl(), all));
             if (d->caseDecl()) f.cases.push_back(instance(*d->caseDecl()));
-            if (d->scheduleDecl()) f.schedules.push_back(schedule(*d->scheduleDecl()));
+            if (d->scheduleDecl()) f.schedules.push_back(schedule(*d->scheduleDecl(), all));
         }
         return f;
     }
@@ -295,12 +295,20 @@ class Builder {
         return d;
     }
 
+    /// Does a comment stand in a line of its own?
+    static bool is_alone(std::vector<TokenPtr>::const_reverse_iterator it, std::vector<TokenPtr>::const_reverse_iterator end) {
+        const size_t line = (*it)->getLine();
+        for (++it; it != end && (*it)->getLine() == line; ++it)
+            if ((*it)->getType() != AcuLexer::SPACE) return false;
+        return true;
+    }
+
     /// The `///` lines that end in the line before `line`.
     static std::string doc_before(size_t line, const std::vector<TokenPtr>& all) {
         std::string doc;
         size_t wanted = line - 1;
         for (auto it = all.rbegin(); it != all.rend(); ++it) {
-            if ((*it)->getType() != AcuLexer::LINE_COMMENT || (*it)->getLine() != wanted || !(*it)->getText().starts_with("///")) continue;
+            if ((*it)->getType() != AcuLexer::LINE_COMMENT || (*it)->getLine() != wanted || !(*it)->getText().starts_with("///") || !is_alone(it, all.rend())) continue;
             std::string one = (*it)->getText().substr(3);
             if (one.starts_with(' ')) one.erase(0, 1);
             doc = doc.empty() ? one : one + "\n" + doc;
@@ -458,10 +466,10 @@ class Builder {
         return d;
     }
 
-    ScheduleDecl schedule(Ctx::ScheduleDeclContext& c) {
-        ScheduleDecl d{text(c.NAME(0)), at(c.NAME(0)), text(c.NAME(1)), at(c.NAME(1)), c.expr() ? expr(*c.expr()) : nullptr, {}};
+    ScheduleDecl schedule(Ctx::ScheduleDeclContext& c, const std::vector<TokenPtr>& all) {
+        ScheduleDecl d{text(c.NAME(0)), at(c.NAME(0)), text(c.NAME(1)), at(c.NAME(1)), c.expr() ? expr(*c.expr()) : nullptr, {}, doc_before(c.start->getLine(), all)};
         for (auto* s : c.step()) {
-            Step step{text(s->NAME()), at(s->NAME()), {}};
+            Step step{text(s->NAME()), at(s->NAME()), {}, doc_before(s->start->getLine(), all)};
             for (auto* a : s->stepArgument()) {
                 const bool named = a->children.size() > 1;
                 step.arguments.push_back({named ? a->start->getText() : "", at(a->start), value(*a->stepValue())});
@@ -482,6 +490,8 @@ class Builder {
             }
         } else if (v.text == "true" || v.text == "false") {
             v.kind = StepValue::Boolean, v.integer = v.text == "true";
+        } else if (c.expr()) {
+            v.kind = StepValue::Condition, v.condition = expr(*c.expr());
         } else if (v.text.starts_with("[")) {
             v.kind = StepValue::List;
             for (auto* i : c.stepItem()) {

@@ -64,10 +64,10 @@ settingValue: expr | '[' (expr (',' expr)* ','?)? ']';
 
 scheduleDecl: 'schedule' NAME 'for' NAME ('when' expr)? '{' NL* (step (NL+ step)*)? NL* '}';
 step: NAME '(' (stepArgument (',' stepArgument)* ','?)? ')';
-stepArgument: ((NAME | 'in') '=')? stepValue;
-stepValue: path | '-'? INT | 'true' | 'false' | '[' (stepItem (',' stepItem)* ','?)? ']';
+stepArgument: ((NAME | 'in' | 'when') '=')? stepValue;
+stepValue: path | '-'? INT | 'true' | 'false' | '(' expr ')' | '[' (stepItem (',' stepItem)* ','?)? ']';
 stepItem: (path ':')? stepValue;
-path: NAME (('.' | '/') NAME)*;
+path: NAME (('.' | '/') (NAME | INT | FLOAT))*;
 
 INT: [0-9] [0-9_]* | '0x' [0-9a-fA-F]+;
 FLOAT: [0-9]+ '.' [0-9]+ EXPONENT? | [0-9]+ EXPONENT;

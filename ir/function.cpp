@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace acu::ir {
 
@@ -34,9 +35,32 @@ struct Math {
     static T isinf(T a, T, T) { return T(std::isinf(a)); }
 };
 
+/// Approximations of f32: what the instruction would give without its error, which the table of ir/pass/approximate.cpp bounds. Subnormal numbers become zero.
+/// In f64 they are the function itself.
+struct Approximate {
+    static float flush(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
+    static float narrow(double x) { return flush(static_cast<float>(x)); }
+    static float exp2(float a, float, float) { return narrow(std::exp2(static_cast<double>(flush(a)))); }
+    static float exp(float a, float, float) { return exp2(a * 1.44269504f, 0, 0); }
+    static float log2(float a, float, float) { return narrow(std::log2(static_cast<double>(flush(a)))); }
+    static float log(float a, float, float) { return flush(log2(a, 0, 0) * 0.693147181f); }
+    static float sqrt(float a, float, float) { return narrow(std::sqrt(static_cast<double>(flush(a)))); }
+    static float rsqrt(float a, float, float) { return narrow(1 / std::sqrt(static_cast<double>(flush(a)))); }
+    static float tanh(float a, float, float) { return static_cast<float>(std::tanh(static_cast<double>(a))); }
+    /// sign(a)*(1 - 2^p(|a|)), where p is fitted on 0 .. 3.9.
+    static float erf(float a, float, float) {
+        if (a != a) return a;
+        const float t = std::fmin(std::fabs(a), 3.9f);
+        float p = -0.002935107054f;
+        for (const float c : {0.02954880162f, -0.1485999503f, -0.9185533688f, -1.627877394f, -8.362995647e-07f}) p = std::fma(p, t, c);
+        return std::copysign(1.0f - exp2(p, 0, 0), a);
+    }
+};
+
 const FunctionBody& body_of(std::string_view name) {
     using F = Math<float>;
     using D = Math<double>;
+    using A = Approximate;
     static const std::vector<FunctionBody> table{
         {"exp", F::exp, D::exp},       {"exp2", F::exp2, D::exp2},    {"expm1", F::expm1, D::expm1}, {"log", F::log, D::log},
         {"log2", F::log2, D::log2},    {"log1p", F::log1p, D::log1p}, {"sqrt", F::sqrt, D::sqrt},    {"rsqrt", F::rsqrt, D::rsqrt},
@@ -44,7 +68,9 @@ const FunctionBody& body_of(std::string_view name) {
         {"erf", F::erf, D::erf},       {"floor", F::floor, D::floor}, {"ceil", F::ceil, D::ceil},    {"round", F::round, D::round},
         {"trunc", F::trunc, D::trunc}, {"pow", F::pow, D::pow},       {"fma", F::fma, D::fma},       {"abs", F::abs, D::abs},
         {"sign", F::sign, D::sign},    {"max", F::max, D::max},       {"min", F::min, D::min},       {"isnan", F::isnan, D::isnan},
-        {"isinf", F::isinf, D::isinf},
+        {"isinf", F::isinf, D::isinf}, {"exp.approx", A::exp, D::exp},    {"exp2.approx", A::exp2, D::exp2},    {"log.approx", A::log, D::log},
+        {"log2.approx", A::log2, D::log2}, {"sqrt.approx", A::sqrt, D::sqrt}, {"rsqrt.approx", A::rsqrt, D::rsqrt}, {"tanh.approx", A::tanh, D::tanh},
+        {"erf.approx", A::erf, D::erf},
     };
     return *std::ranges::find(table, name, &FunctionBody::name);
 }

@@ -16,6 +16,8 @@ struct Number {
     int64_t i = 0;
 };
 
+constexpr std::string_view block_collective = "common.block_reduce";
+
 class Interpreter {
   public:
     Interpreter(const Program& p, const Arguments& args, Arrays& arrays, Run& run) : p_(p), args_(args), run_(run), env_(args.dims) {
@@ -116,6 +118,7 @@ class Interpreter {
 
     /// Two iterations that have no order meet in a cell, one of them writing.
     void race(const Buffer& b, int64_t at, const char* other) const {
+        if (!run_.races) return;
         fault("run.D5", fmt::format("element {} of `{}` is {} by another iteration of a parallel loop, or by a thread with no barrier between", at, b.decl->name, other));
     }
 
@@ -341,8 +344,8 @@ class Interpreter {
     }
 
     void sync(const Sync& y) {
-        if (y.op == SyncOp::Barrier) {
-            epoch_ = 0;
+        if (y.op >= SyncOp::Barrier) {    // copies land at once here; that they are waited for is for the emulation to see
+            if (y.op == SyncOp::Barrier) epoch_ = 0;
             return;
         }
         if (y.op == SyncOp::Take || y.op == SyncOp::Pass) return turn(y);
@@ -381,6 +384,7 @@ class Interpreter {
 
     void block(const Block& b) {
         ++run_.serial;
+        if (b.via == block_collective) epoch_ = 0;    // it holds barriers
         if (run_.shuffled && std::ranges::none_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; })) return shuffled_points(b);
         points(b, 0);
     }
@@ -513,6 +517,7 @@ Status interpret(const Program& p, const Arguments& args, Arrays& arrays, const 
     Run run;
     run.random.seed(options.seed);
     run.shuffled = options.seed != 0;
+    run.races = options.races;
     try {
         Interpreter(p, args, arrays, run).run();
         return ok();

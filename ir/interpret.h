@@ -25,9 +25,11 @@ struct Arguments {
     std::map<std::string, double> scalars;
 };
 
-/// `seed`: other than 0, the points of a block, the iterations of parallel loops and the roles run in an order drawn from it.
+/// `seed`: other than 0, the points of a block, the iterations of parallel loops and the roles run in an order drawn from it. `races`: whether D5 is looked at
+/// (lowering spreads blocks over threads before it places the barriers).
 struct InterpretOptions {
     uint64_t seed = 0;
+    bool races = true;
 };
 
 /// The definition of the loop IR: runs a loop-level program, one point after another, every operation rounded to its type. `arrays` holds the inputs and

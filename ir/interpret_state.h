@@ -1,6 +1,6 @@
 #pragma once
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <random>
 
@@ -31,7 +31,7 @@ using Key = std::vector<int64_t>;
 struct Buffer {
     const Decl* decl = nullptr;
     Cells plain;
-    std::deque<std::pair<Key, Cells>> versions;    ///< of a ring, the oldest first
+    std::list<std::pair<Key, Cells>> versions;     ///< of a ring, the oldest first (a list: cells point into themselves)
     std::vector<Key> order;                        ///< every item that was acquired
     std::set<Key> committed;
     std::map<Key, int64_t> released;
@@ -45,6 +45,7 @@ struct Run {
     int64_t serial = 1;       ///< of block executions and loop instances
     std::mt19937_64 random;
     bool shuffled = false;
+    bool races = true;
 
     int place(int parent, int64_t instance, int64_t iteration) {
         places.push_back({parent, instance, iteration});

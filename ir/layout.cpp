@@ -85,21 +85,28 @@ int64_t Layout::points() const {
 }
 
 Coord Layout::at(const Point& p) const {
-    Coord bits(rank_, 0), sum(rank_, 0);
-    for (const std::string& input : inputs()) {
+    const auto value = [&](const std::string& input) {
         const auto it = p.find(input);
-        int64_t rest = it == p.end() ? 0 : it->second;
-        for (const Digit& d : digits_of(*this, input)) {
-            const int64_t i = rest % d.radix;
-            rest /= d.radix;
-            for (int k = 0; k < rank_; ++k) {
-                if (d.bit) bits[k] ^= i * d.step[k];
-                else sum[k] += i * d.step[k];
-            }
-        }
+        return it == p.end() ? 0 : it->second;
+    };
+    Coord out(rank_, 0);
+    for (const InputBits& b : atom_) {
+        const int64_t v = value(b.input);
+        for (size_t k = 0; k < b.images.size(); ++k)
+            if (v >> k & 1)
+                for (int d = 0; d < rank_; ++d) out[d] ^= b.images[k][d];
     }
-    for (int k = 0; k < rank_; ++k) bits[k] += sum[k];
-    return bits;
+    int64_t rest = 0;
+    for (size_t i = 0; i < repeats_.size(); ++i) {
+        const Repeat& r = repeats_[i];
+        if (i == 0 || repeats_[i - 1].input != r.input) {
+            const auto own = std::ranges::find(atom_, r.input, &InputBits::input);
+            rest = value(r.input) >> (own == atom_.end() ? 0 : own->images.size());
+        }
+        for (int d = 0; d < rank_; ++d) out[d] += rest % r.count * r.step[d];
+        rest /= r.count;
+    }
+    return out;
 }
 
 Coord Layout::extent() const {

@@ -203,29 +203,43 @@ Result<Layout> compose(const Layout& outer, const Layout& inner) { return Compos
 
 namespace {
 
-/// The digits of one input of a tile, consumed from below.
+/// A run of digits that continue one another, or one bit that cannot be added instead of xor-ed.
+struct Run {
+    int64_t radix;
+    Coord step;
+    bool adds;
+};
+
+/// The digits of one input, consumed from below.
 struct Cursor {
-    std::vector<Digit> digits;
-    std::vector<bool> adds;    ///< the digit may be added instead of xor-ed
+    std::vector<Run> runs;
     size_t at = 0;
 
-    Cursor(const Layout& l, const std::string& input) : digits(digits_of(l, input)) {
-        for (size_t i = 0; i < digits.size(); ++i) adds.push_back(!digits[i].bit || is_free(l, input, i));
+    Cursor(const Layout& l, const std::string& input) {
+        const std::vector<Digit> digits = digits_of(l, input);
+        for (size_t i = 0; i < digits.size(); ++i) {
+            const Digit& d = digits[i];
+            const Run next{d.radix, d.step, !d.bit || is_free(l, input, i)};
+            const bool continues = !runs.empty() && runs.back().adds && next.adds && next.step == scaled(runs.back().step, runs.back().radix);
+            if (continues) runs.back().radix *= next.radix;
+            else runs.push_back(next);
+        }
     }
-    bool done() const { return at == digits.size(); }
+    bool done() const { return at == runs.size(); }
+    const Run& run() const { return runs[at]; }
     void take(int64_t n) {
-        Digit& d = digits[at];
-        d.step = scaled(d.step, n), d.radix /= n;
-        if (d.radix == 1) ++at;
+        Run& r = runs[at];
+        r.step = scaled(r.step, n), r.radix /= n;
+        if (r.radix == 1) ++at;
     }
 };
 
 std::string match(const std::string& input, Cursor& tile, Cursor atom) {
     while (!atom.done()) {
         if (tile.done()) return fmt::format("the tile has too few values of `{}`", input);
-        const Digit &t = tile.digits[tile.at], &a = atom.digits[atom.at];
+        const Run &t = tile.run(), &a = atom.run();
         if (t.step != a.step) return fmt::format("`{}` moves by {} in the tile and by {} in the fragment", input, text(t.step), text(a.step));
-        if (!(t.bit && a.bit) && !(tile.adds[tile.at] && atom.adds[atom.at])) return fmt::format("`{}` is xor-ed on one side and added on the other", input);
+        if (t.adds != a.adds) return fmt::format("`{}` is xor-ed on one side and added on the other", input);
         const int64_t n = std::min(t.radix, a.radix);
         if (t.radix % n != 0 || a.radix % n != 0) return fmt::format("{} repeats of `{}` are no multiple of {}", std::max(t.radix, a.radix), input, n);
         tile.take(n);
@@ -249,8 +263,8 @@ Result<std::vector<Repeat>> divide(const Layout& tile, const Layout& atom) {
         Cursor rest(whole, input);
         if (const std::string why = match(input, rest, Cursor(part, input)); !why.empty()) return refused(why);
         for (; !rest.done(); ++rest.at) {
-            if (!rest.adds[rest.at]) return refused(fmt::format("a bit of `{}` beyond the fragment is xor-ed with others", input));
-            out.push_back({input, rest.digits[rest.at].radix, rest.digits[rest.at].step});
+            if (!rest.run().adds) return refused(fmt::format("a bit of `{}` beyond the fragment is xor-ed with others", input));
+            out.push_back({input, rest.run().radix, rest.run().step});
         }
     }
     return merged(out);

@@ -54,7 +54,7 @@ std::vector<Digit> digits_of(const Layout& l, std::string_view input);
 /// Or of all images of the atom, a dimension.
 Coord atom_mask(const Layout& l);
 bool disjoint(const Coord& a, const Coord& b);
-/// Per digit of `atom`: whether no other image of the atom shares a binary digit with it, so that adding it is the same.
+/// Bit `bit` of an input of the atom: whether no other image of the atom shares a binary digit with it, so that adding it is the same.
 bool is_free(const Layout& l, std::string_view input, size_t bit);
 Coord scaled(const Coord& c, int64_t factor);
 bool is_zero(const Coord& c);

@@ -85,12 +85,12 @@ class Move {
         return plan;
     }
 
-    /// An element that b wants and a lacks.
-    std::optional<Coord> lacking() const {
+    /// An element of the shape that b wants and a lacks.
+    std::optional<Coord> lacking(const Coord& shape) const {
         std::vector<uint64_t> held = values(a_);
         std::ranges::sort(held);
         for (const uint64_t v : values(b_))
-            if (!std::ranges::binary_search(held, v)) return packing_.unpack(v);
+            if (!std::ranges::binary_search(held, v) && counts(packing_.unpack(v), shape)) return packing_.unpack(v);
         return {};
     }
 
@@ -101,6 +101,11 @@ class Move {
             if (std::ranges::find(out, input) == out.end()) out.push_back(input);
         std::erase_if(out, [](const std::string& input) { return input == "reg" || input == "lane"; });
         return out;
+    }
+    static bool counts(const Coord& c, const Coord& shape) {
+        for (size_t d = 0; d < shape.size(); ++d)
+            if (c[d] >= shape[d]) return false;
+        return true;
     }
     bool agree_everywhere(size_t r, size_t q) const {
         for (size_t w = 0; w < b_.rest.size(); ++w)
@@ -124,7 +129,7 @@ class Move {
 
 }  // namespace
 
-Result<Relayout> relayout(const Layout& a, const Layout& b, int element_bytes) {
+Result<Relayout> relayout(const Layout& a, const Layout& b, int element_bytes, const Coord& shape) {
     const auto refused = [](const std::string& why) { return refusal("layout.relayout", "there is no way from one layout to the other: " + why); };
     if (a.rank() != b.rank()) return refused(fmt::format("{} coordinates against {}", a.rank(), b.rank()));
     if (a.points() > most_points || b.points() > most_points) return refused("they have more than 2^22 points");
@@ -133,7 +138,7 @@ Result<Relayout> relayout(const Layout& a, const Layout& b, int element_bytes) {
     const Move move(a, b, packing);
     if (auto plan = move.renamed()) return *plan;
     if (auto plan = move.shuffled()) return *plan;
-    if (const auto c = move.lacking()) return refused(fmt::format("element ({}) has no owner in the first", fmt::join(*c, ",")));
+    if (const auto c = move.lacking(shape)) return refused(fmt::format("element ({}) has no owner in the first", fmt::join(*c, ",")));
     return through_shared(a, b, element_bytes);
 }
 

@@ -74,9 +74,11 @@ static std::string fault_of(int64_t rows, int64_t columns, int element_bytes, in
     if (rows < 1 || columns < 1) return fmt::format("a tile of {} by {} is empty", rows, columns);
     if (swizzle == 0) return "";
     if (swizzle != 32 && swizzle != 64 && swizzle != 128) return fmt::format("there is no swizzle of {} bytes", swizzle);
-    if (element_bytes > 16 || !std::has_single_bit(static_cast<unsigned>(element_bytes))) return fmt::format("elements of {} bytes do not fill chunks of 16", element_bytes);
+    const bool divides = element_bytes <= 16 && std::has_single_bit(static_cast<unsigned>(element_bytes));
+    if (!divides) return fmt::format("elements of {} bytes do not fill chunks of 16", element_bytes);
     if (rows % 8 != 0) return fmt::format("{} rows are no multiple of 8", rows);
-    if (columns * element_bytes % swizzle != 0) return fmt::format("rows of {} bytes are no multiple of the {} bytes of the swizzle", columns * element_bytes, swizzle);
+    const int64_t bytes = columns * element_bytes;
+    if (bytes % swizzle != 0) return fmt::format("rows of {} bytes are no multiple of the {} bytes of the swizzle", bytes, swizzle);
     return "";
 }
 

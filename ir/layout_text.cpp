@@ -54,7 +54,8 @@ class Reader {
     }
     void fail(std::string wanted) {
         if (fault_) return;
-        fault_ = refusal("layout.syntax", fmt::format("expected {} in a layout, found `{}`", wanted, token().text), "write `{reg: (0,1) (8,0), repeat reg x 22 step (0,8)}`");
+        fault_ = refusal("layout.syntax", fmt::format("expected {} in a layout, found `{}`", wanted, token().text),
+                         "write `{reg: (0,1) (8,0), repeat reg x 22 step (0,8)}`");
         fault_->loc = token().loc;
     }
     void expect(std::string_view text) {
@@ -66,7 +67,8 @@ class Reader {
     }
     int64_t number() {
         const std::string& text = token().text;
-        if (!ok() || token().kind != Token::Number || text.size() > 13 || text.find_first_not_of("0123456789") != std::string::npos) return fail("a whole number up to 2^40"), 0;
+        const bool whole = token().kind == Token::Number && text.size() <= 13 && text.find_first_not_of("0123456789") == std::string::npos;
+        if (!ok() || !whole) return fail("a whole number up to 2^40"), 0;
         ++at_;
         return std::stoll(text);
     }

@@ -35,8 +35,9 @@ struct Relayout {
     int shuffles() const;                      ///< rounds that move something
 };
 std::string_view name_of(Relayout::Kind kind);
-/// What moving a tile from the owners of `a` to the owners of `b` takes. Refused where `b` wants an element that `a` lacks.
-Result<Relayout> relayout(const Layout& a, const Layout& b, int element_bytes);
+/// What moving a tile from the owners of `a` to the owners of `b` takes. Refused where `b` wants an element that `a` lacks; elements beyond `shape`
+/// (where `b` overshoots) do not count.
+Result<Relayout> relayout(const Layout& a, const Layout& b, int element_bytes, const Coord& shape = {});
 /// A table over lanes as xor: `out[0]` ^ the `out[1 + i]` of the set bits i; nothing where it is not of that kind.
 std::optional<std::vector<int>> xor_form(const std::vector<int>& table);
 

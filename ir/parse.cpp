@@ -98,6 +98,11 @@ class Parser {
         if (is("ring") && is("(", 1)) ring(d.ring);
         if (const int64_t n = counted("readers")) d.ring.readers = n;
         d.swizzle = counted("swizzle");
+        if (take("layout")) {
+            auto l = parse_layout(tokens_, at_);
+            if (!l) throw SyntaxError{l.why()};
+            d.layout = std::move(*l);
+        }
         return d;
     }
 
@@ -148,7 +153,7 @@ class Parser {
         if (is("for")) return loop();
         if (is("if")) return condition();
         if (is("roles") && is("{", 1)) return roles();
-        for (int i = 0; i <= static_cast<int>(SyncOp::Barrier); ++i)
+        for (int i = 0; i <= static_cast<int>(SyncOp::CopyWait); ++i)
             if (const auto op = static_cast<SyncOp>(i); is(name_of(op)) && !is(":", 1)) return sync(op);
         return block();
     }
@@ -170,7 +175,7 @@ class Parser {
     Stmt sync(SyncOp op) {
         Sync y{op};
         const Loc loc = next().loc;
-        if (op != SyncOp::Barrier) y.name = word();
+        if (op < SyncOp::Barrier) y.name = word();
         if (take("{")) list("}", [&] { y.key.push_back(index()); });
         return make_stmt(loc, std::move(y));
     }

@@ -39,6 +39,8 @@ std::string_view name_of(SyncOp op) {
         case SyncOp::Take: return "take";
         case SyncOp::Pass: return "pass";
         case SyncOp::Barrier: return "barrier";
+        case SyncOp::CopyCommit: return "copy_commit";
+        case SyncOp::CopyWait: return "copy_wait";
     }
     return "?";
 }

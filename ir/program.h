@@ -2,6 +2,7 @@
 #include <optional>
 #include <variant>
 
+#include "ir/layout.h"
 #include "ir/value.h"
 #include "support/result.h"
 
@@ -36,6 +37,7 @@ struct Decl {
     Loc loc = {};
     Ring ring = {};
     int64_t swizzle = 0;
+    std::optional<Layout> layout = {};    ///< how a register tile is spread: hardware inputs to coordinates relative to the origin
 };
 
 /// A cell that a block writes, of the named version where the buffer is a ring. A top-k block leaves out the last subscript: it writes all k of them.
@@ -104,8 +106,9 @@ struct Roles {
 };
 
 /// `Acquire`: wait until the slot of this version is released by all readers; `Commit`: publish it; `Wait`: until it is committed; `Release`: give it back.
-/// `Take`, `Pass`: a turn, which one role holds at a time. `Barrier`: of the threads of the block or role, made by lowering.
-enum class SyncOp { Acquire, Commit, Wait, Release, Take, Pass, Barrier };
+/// `Take`, `Pass`: a turn, which one role holds at a time. Made by lowering: `Barrier`, of the threads of the block or role; `CopyCommit` closes a group of
+/// asynchronous copies of each thread, `CopyWait{n}` waits until at most n of them are on their way.
+enum class SyncOp { Acquire, Commit, Wait, Release, Take, Pass, Barrier, CopyCommit, CopyWait };
 std::string_view name_of(SyncOp op);
 struct Sync {
     SyncOp op;

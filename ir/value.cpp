@@ -21,6 +21,8 @@ const std::vector<Function>& functions() {
         {"tan", 1, true, false},   {"tanh", 1, true, false},  {"erf", 1, true, false},   {"floor", 1, true, false},  {"ceil", 1, true, false},
         {"round", 1, true, false}, {"trunc", 1, true, false}, {"pow", 2, true, false},   {"fma", 3, true, false},    {"abs", 1, false, false},
         {"sign", 1, false, false}, {"max", 2, false, false},  {"min", 2, false, false},  {"isnan", 1, true, true},   {"isinf", 1, true, true},
+        {"exp.approx", 1, true, false},  {"exp2.approx", 1, true, false},  {"log.approx", 1, true, false},  {"log2.approx", 1, true, false},
+        {"sqrt.approx", 1, true, false}, {"rsqrt.approx", 1, true, false}, {"tanh.approx", 1, true, false}, {"erf.approx", 1, true, false},
     };
     return table;
 }

@@ -66,7 +66,8 @@ Value cast(DType type, Value a);
 Value call(const std::string& fn, std::vector<Value> args);
 Value reduce(Monoid monoid, std::vector<Axis> axes, Value body, Value condition = nullptr);
 
-/// A function of value expressions. `floating`: integer arguments become f32; else arguments are promoted together.
+/// A function of value expressions. `floating`: integer arguments become f32; else arguments are promoted together. `exp.approx` and its like are what
+/// `approximate` makes of a function (ir/function.cpp says what they mean): authors cannot write their names.
 struct Function {
     std::string_view name;
     int arity;

@@ -47,7 +47,7 @@ void copies(std::vector<Microkernel>& all) {
     const MicrokernelOperand memory{"memory", {Scope::In, Scope::Out, Scope::Temp, Scope::Shared}, true};
     const MicrokernelOperand to_shared{"shared_dst", {Scope::Shared}, true}, from_global{"global_src", {Scope::In, Scope::Temp}, false};
     all.push_back({.id = "common.vector_copy", .function = "load_vector", .doc = "neighbouring elements between memory and registers in one access; store_vector for the other way", .kind = MicrokernelKind::Copy,
-                   .targets = everywhere("LDG\\.E\\.(U16|64|128)|LD\\.E\\.128", "ld\\.(global|shared)?(\\.\\w+)*\\.v[24]", "global_load_dwordx4"), .types = all_stored, .operands = {memory, value},
+                   .targets = everywhere("LDG\\.E\\.128", "ld\\.global\\.(nc\\.)?v4\\.", "global_load_dwordx4"), .types = all_stored, .operands = {memory, value},
                    .bytes = {2, 4, 8, 16}, .resources = {.registers = 1}, .headers = {"group", "copy"}, .source = "PTX ISA, ld and st; AMD CDNA2 ISA, global_load_dwordx4"});
     all.push_back({.id = "common.copy_async", .function = "copy_async", .doc = "global to shared memory past the registers, zeros where fewer bytes are valid", .kind = MicrokernelKind::Copy,
                    .targets = from_sm_80("LDGSTS", "cp\\.async\\.c[ag]\\.shared\\.global"), .types = all_stored, .operands = {to_shared, from_global}, .bytes = {4, 8, 16}, .headers = {"group", "async"},
@@ -56,10 +56,10 @@ void copies(std::vector<Microkernel>& all) {
                    .targets = sm_90a("UBLKCP", "cp\\.async\\.bulk\\.shared::cluster\\.global"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
                    .headers = {"group", "async", "ring"}, .source = "PTX ISA, cp.async.bulk"});
     all.push_back({.id = "common.cluster_pointer", .function = "cluster_pointer", .doc = "reads and writes of the shared memory of a block of the cluster", .kind = MicrokernelKind::Copy,
-                   .targets = sm_90a("MAPA|\\bLD\\.E\\b", "mapa\\.u64"), .types = words, .operands = {{"shared", {Scope::Cluster}, true}}, .group = ThreadGroup::Thread, .resources = {.registers = 2},
+                   .targets = sm_90a("\\bLD\\.E\\b", "mapa\\.u64"), .types = words, .operands = {{"shared", {Scope::Cluster}, true}}, .group = ThreadGroup::Thread, .resources = {.registers = 2},
                    .headers = {"group", "cluster"}, .source = "PTX ISA, mapa; barrier.cluster"});
     all.push_back({.id = "common.ring_barrier", .function = "ring_wait", .doc = "phases of a ring of buffers: arrivals and bytes on their way", .kind = MicrokernelKind::Sync,
-                   .targets = {{"sm_80", "SYNCS|ATOMS\\.ARRIVE", "mbarrier\\.arrive"}, {"sm_90a", "SYNCS", "mbarrier\\.try_wait"}}, .types = {}, .resources = {.scratch_bytes = 8, .registers = 2},
+                   .targets = {{"sm_80", "ATOMS\\.ARRIVE", "mbarrier\\.arrive"}, {"sm_90a", "SYNCS\\.PHASECHK", "mbarrier\\.try_wait"}}, .types = {}, .resources = {.scratch_bytes = 8, .registers = 2},
                    .headers = {"group", "async", "ring"}, .source = "PTX ISA, mbarrier"});
 }
 
@@ -71,7 +71,7 @@ void reductions(std::vector<Microkernel>& all) {
                    .monoids = plain_monoids, .operands = {value, scratch}, .group = ThreadGroup::Block, .most_threads = 1024, .resources = {.scratch_values = 1, .registers = 3, .barriers = 2}, .headers = headers,
                    .source = shuffle_source});
     all.push_back({.id = "common.cluster_reduce", .function = "cluster_reduce", .doc = "over the blocks of a cluster, from each block's own result", .kind = MicrokernelKind::Reduce,
-                   .targets = sm_90a("UCGABAR|\\bLD\\.E\\b", "barrier\\.cluster\\.arrive"), .types = numbers, .monoids = plain_monoids, .operands = {value, {"slot", {Scope::Shared}, true}}, .group = ThreadGroup::Cluster,
+                   .targets = sm_90a("UCGABAR_ARV", "barrier\\.cluster\\.arrive"), .types = numbers, .monoids = plain_monoids, .operands = {value, {"slot", {Scope::Shared}, true}}, .group = ThreadGroup::Cluster,
                    .most_threads = 8192, .resources = {.registers = 4, .barriers = 2}, .headers = {"group", "cluster", "reduce"}, .source = "PTX ISA, barrier.cluster; mapa"});
     all.push_back({.id = "common.warp_reduce_pair", .function = "warp_reduce_pair", .doc = "the best value of a warp and its position", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
                    .monoids = best, .operands = {value, position}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 6}, .headers = headers, .source = shuffle_source});

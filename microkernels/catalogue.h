@@ -34,7 +34,8 @@ struct Stamp {
     bool operator==(const Stamp&) const = default;
 };
 
-/// Of the headers' text without comments and of the descriptor, in hexadecimal: what a stamp vouches for.
+/// Of the headers' text without comments and of the descriptor, in hexadecimal: what a stamp vouches for. `device`, which all emitted text shares, is not part
+/// of it: every test of an emitted kernel tests that.
 std::string hash_of(const ir::Microkernel& m);
 
 /// Code `stamps.syntax`.

@@ -50,10 +50,19 @@ class Fallback {
 
     /// The fills in front of an accumulation go into its kernel.
     size_t step(size_t i) {
+        if (!std::holds_alternative<Block>(in_.body[i]->node)) {
+            out_.body.push_back(in_.body[i]);
+            return i + 1;
+        }
         for (const size_t fills : {2, 1})
-            if (i + fills < in_.body.size() && accumulates(block(i + fills)) && filled_by(block(i + fills), i, fills)) return accumulation(i, fills);
+            if (blocks_only(i, fills + 1) && accumulates(block(i + fills)) && filled_by(block(i + fills), i, fills)) return accumulation(i, fills);
         single(i);
         return i + 1;
+    }
+
+    bool blocks_only(size_t first, size_t count) const {
+        return first + count <= in_.body.size() && std::all_of(in_.body.begin() + static_cast<std::ptrdiff_t>(first), in_.body.begin() + static_cast<std::ptrdiff_t>(first + count),
+                                                               [](const Stmt& s) { return std::holds_alternative<Block>(s->node); });
     }
 
     static bool accumulates(const Block& b) { return b.monoid != Monoid::None && !is_scatter(b); }

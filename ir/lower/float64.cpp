@@ -16,7 +16,7 @@ class Widening {
         switch (v->op) {
             case Op::Const: return is_float(v->type) ? number(v->number, DType::F64) : v;
             case Op::OfIndex: return v;
-            case Op::Load: return wide(load(v->name, types_.at(v->name), v->subscripts, a.empty() ? nullptr : a[0]));
+            case Op::Load: return wide(with_version(load(v->name, types_.at(v->name), v->subscripts, a.empty() ? nullptr : a[0]), v->version));
             case Op::Neg:
             case Op::Not:
             case Op::BitNot: return unary(v->op, a[0]);

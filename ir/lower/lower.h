@@ -1,5 +1,8 @@
 #pragma once
+#include <functional>
+
 #include "ir/program.h"
+#include "target/target.h"
 
 namespace acu::ir::lower {
 
@@ -8,11 +11,44 @@ namespace acu::ir::lower {
 ///   y[m] = (sum(n in N) x[m, n])/N   ->   y.acc[m] = 0;  y.acc[m] += x[m, n] over m, n!;  y[m] = y.acc[m]/N
 Program lower_reductions(const Program& tensor);
 
-/// The plan for any legal operator: each block with its fill is one kernel of one thread a cell; reductions run inside the thread, sums of floats in f64.
+/// The plan for any legal operator: each block with its fill is one kernel of one thread a cell; reductions run inside the thread, sums of floats in f64. What
+/// stands in loops already stays.
 ///   acc.init; acc   ->   for u in M*N grid, m = …, n = … { acc.r: register f64[]; acc.r[] = 0; acc.r[] += …; acc[m, n] = acc.r[] }
 Program fallback_plan(const Program& loops);
 
 /// The same program in f64: floats are computed and stored in f64 and casts between floats do nothing, so only the rounding of f64 is left. Inputs keep their types.
 Program in_float64(const Program& p);
+
+// ---- the fixed lowering of a scheduled program to kernels: no choices, small steps, each of which answers a program that still runs
+
+/// Threads of a block whose plan does not say.
+inline constexpr int64_t default_threads = 256;
+
+struct LoweringStep {
+    std::string_view name, doc;
+    bool ordered;    ///< what it answers has all its barriers (before that, threads have no order)
+    Result<Program> (*run)(const Program& p, const Target& target);
+};
+/// In order. Codes `lower.*`: what a target cannot hold (`lower.shared`, `lower.threads`, `lower.window`), with the numbers.
+const std::vector<LoweringStep>& lowering_steps();
+
+/// All steps; `after` sees the program that each answers.
+Result<Program> schedule_to_kernels(const Program& scheduled, const Target& target, const std::function<void(const LoweringStep&, const Program&)>& after = {});
+
+Result<Program> fix_sizes(const Program& p, const Target& target);
+Result<Program> form_kernels(const Program& p, const Target& target);
+Result<Program> infer_layouts(const Program& p, const Target& target);
+Result<Program> distribute_blocks(const Program& p, const Target& target);
+Result<Program> place_slots(const Program& p, const Target& target);
+Result<Program> place_barriers(const Program& p, const Target& target);
+Result<Program> check_resources(const Program& p, const Target& target);
+
+/// Rebuilds a kernel around the loop that holds what one block does: the innermost of its nest of grid loops.
+Loop map_block_body(const Loop& kernel, const std::function<Loop(const Loop&)>& f);
+const Loop& block_body(const Loop& kernel);
+/// Threads of a kernel's block.
+int64_t threads_of(const Loop& kernel);
+/// Does a top-level loop spread its blocks over threads (or is it one thread an iteration)?
+bool is_block_kernel(const Stmt& kernel);
 
 }  // namespace acu::ir::lower

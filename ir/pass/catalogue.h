@@ -1,19 +1,21 @@
 #pragma once
-#include <string_view>
-#include <vector>
+#include "ir/pass/pass.h"
 
 namespace acu::ir::pass {
 
-/// What a schedule may say of a pass: its name, how many names of statements, buffers or loops it takes first, and its named parameters.
-struct Signature {
-    std::string_view name;
-    int least_sites, most_sites;
-    std::vector<std::string_view> parameters;
-    std::string_view doc;
-};
+/// Does the language keep this name for a pass that this compiler does not have yet? `acuc check` accepts such a step, nothing can apply it.
+bool is_reserved(std::string_view name);
 
-/// Every pass of the catalogue, in alphabetical order.
-const std::vector<Signature>& signatures();
-const Signature* signature(std::string_view name);
+/// Every name that a step may give as its pass, for `did you mean`.
+std::vector<std::string> pass_names();
+const ParamSpec* param_named(const Pass& pass, std::string_view name);
+
+/// How many names `pass` takes, in words, where `count` is not such a number.
+std::optional<std::string> wrong_count(const Pass& pass, size_t count);
+
+/// What is wrong with a parameter, the parameters or a whole step whatever the program is. It is the part of the driver's check that needs no program, so that a plan is refused before
+/// anything runs. Codes `pass.unknown`, `pass.later`, `site.count`, `param.*`.
+std::optional<Diagnostic> misfit(const Pass& pass, const ParamSpec& spec, const Arguments& args);
+std::optional<Diagnostic> misfit(const Step& step);
 
 }  // namespace acu::ir::pass

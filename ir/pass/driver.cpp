@@ -147,8 +147,8 @@ std::optional<Failure> broken(const Program& p, const Step& step) {
 
 }  // namespace
 
-std::variant<Applied, Failure> apply_step(const Program& p, int id, const Step& step, const Context& context, Observer* observer) {
-    const Pass* pass = pass_named(step.pass);
+std::variant<Applied, Failure> apply_step(const Program& p, int id, const Step& step, const Context& context, Observer* observer, const Pass* pass) {
+    if (!pass) pass = pass_named(step.pass);
     if (!pass) {
         std::vector<std::string> known;
         for (const Pass& x : all_passes()) known.emplace_back(x.name);

@@ -17,8 +17,9 @@ struct Observer {
 };
 
 /// Applies step number `id` to a loop-level program: resolves its sites, reads its parameters, runs the pass, verifies the result and stamps the id on every
-/// statement that is new or changed. The only place where a pass runs. Failure codes: `pass.unknown`, `site.*`, `param.*`, those of the pass, `verify.*`.
-std::variant<Applied, Failure> apply_step(const Program& p, int id, const Step& step, const Context& context, Observer* observer = nullptr);
+/// statement that is new or changed. The only place where a pass runs. `pass`: instead of the registered one of that name (a test's, that is broken on purpose).
+/// Failure codes: `pass.unknown`, `site.*`, `param.*`, those of the pass, `verify.*`.
+std::variant<Applied, Failure> apply_step(const Program& p, int id, const Step& step, const Context& context, Observer* observer = nullptr, const Pass* pass = nullptr);
 
 /// All steps in order, from step number `first`; stops at the first failure.
 struct Replayed {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/pass/span.h"
+
 namespace acu::ir::pass {
 namespace {
 
@@ -118,7 +120,7 @@ class Fuser {
         a->base = normal(base_ + constant(r_.tile) * ir::name(var_));
         a->size = whole_ ? size_ : constant(r_.tile);
         const Value guard = below(ir::name(r_.axis), normal(base_ + size_));
-        if (!whole_ && !divides(p_, size_, r_.tile) && !contains(b.guards, guard)) b.guards.push_back(guard);
+        if (!whole_ && !divides(p_, size_, r_.tile) && !contains(b.guards, guard)) add_guard(b, guard);
         return with_node(s, std::move(b));
     }
 

@@ -30,7 +30,7 @@
 #define ACU_SHARED(T, name, offset, count) T* const name = reinterpret_cast<T*>(acu_smem + (offset))
 #else
 #define ACU_FN inline __attribute__((always_inline))
-#define ACU_MK __attribute__((noinline))
+#define ACU_MK EMU_MEETING __attribute__((noinline))
 #define ACU_SHARED_BEGIN
 #define ACU_SHARED(T, name, offset, count) T* const name = static_cast<T*>(emu::shared_buffer(#name, offset, sizeof(T) * (unsigned long long)(count)))
 #endif
@@ -200,6 +200,48 @@ template <class T>
 ACU_DEVICE T magnitude(T x) { return x < T(0) ? -x : x; }
 ACU_DEVICE float magnitude(float x) { return fabsf(x); }
 ACU_DEVICE double magnitude(double x) { return fabs(x); }
+
+// ---- approximations of f32 (ir/function.cpp): one instruction each; subnormal numbers become zero
+
+/// PTX ISA, "ex2", "lg2", "sqrt", "rsqrt", "tanh" with .approx.ftz; CDNA2 ISA, v_exp_f32, v_log_f32, v_sqrt_f32, v_rsq_f32.
+#if defined(ACU_EMU)
+ACU_DEVICE float flushed(float x) { return fabsf(x) < 1.17549435e-38f ? copysignf(0.0f, x) : x; }
+#define ACU_APPROXIMATION(name, plain, hip, ptx) \
+    ACU_DEVICE float name(float x) { return flushed((float)(plain((double)flushed(x)))); }
+#else
+#ifdef ACU_HIP
+#define ACU_ONE_INSTRUCTION(hip, ptx) asm(hip " %0, %1" : "=v"(r) : "v"(x))
+#else
+#define ACU_ONE_INSTRUCTION(hip, ptx) asm(ptx " %0, %1;" : "=f"(r) : "f"(x))
+#endif
+#define ACU_APPROXIMATION(name, plain, hip, ptx) \
+    ACU_DEVICE float name(float x) {             \
+        float r;                                 \
+        ACU_ONE_INSTRUCTION(hip, ptx);           \
+        return r;                                \
+    }
+#endif
+ACU_APPROXIMATION(fast_exp2, exp2, "v_exp_f32", "ex2.approx.ftz.f32")
+ACU_APPROXIMATION(fast_log2, log2, "v_log_f32", "lg2.approx.ftz.f32")
+ACU_APPROXIMATION(fast_sqrt, sqrt, "v_sqrt_f32", "sqrt.approx.ftz.f32")
+ACU_APPROXIMATION(fast_rsqrt, 1.0 / sqrt, "v_rsq_f32", "rsqrt.approx.ftz.f32")
+#if !defined(ACU_EMU) && !defined(ACU_HIP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
+ACU_APPROXIMATION(fast_tanh, tanh, "", "tanh.approx.f32")
+#else
+ACU_DEVICE float fast_tanh(float x) { return (float)tanh((double)x); }
+#endif
+ACU_DEVICE float fast_exp(float x) { return fast_exp2(product(x, 1.44269504f)); }
+ACU_DEVICE float fast_log(float x) { return product(fast_log2(x), 0.693147181f); }
+/// sign(x)*(1 - 2^p(|x|)), where p is fitted on 0 .. 3.9.
+ACU_DEVICE float fast_erf(float x) {
+    const float t = fabsf(x) < 3.9f ? fabsf(x) : 3.9f;
+    float p = fmaf(-0.002935107054f, t, 0.02954880162f);
+    p = fmaf(p, t, -0.1485999503f);
+    p = fmaf(p, t, -0.9185533688f);
+    p = fmaf(p, t, -1.627877394f);
+    p = fmaf(p, t, -8.362995647e-07f);
+    return x != x ? x : copysignf(1.0f - fast_exp2(p), x);
+}
 
 /// Is (a, ia) kept instead of (b, ib)? Ties go to the lower position, NaN wins, position -1 is an empty place.
 template <bool Smallest, class T>

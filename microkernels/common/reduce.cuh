@@ -121,8 +121,8 @@ ACU_DEVICE int partials(int threads) {
 }
 
 /// Over the `threads` threads of the block (whole warps, 1024 at most), of which this is number `thread`; all of them call it and all receive the result.
-/// `scratch`: one T a warp. Contains two block barriers, one before the scratch is read and one after, so it may be written or reused at once, before and
-/// after; none where the block is one warp.
+/// `scratch`: one T a warp. Contains two block barriers, before and after the scratch is read, so it may be used again at once (an earlier use must have
+/// ended with a barrier, too); none where the block is one warp.
 template <class Op, class T>
 ACU_DEVICE T block_reduce(T x, T* scratch, int thread, int threads) {
     x = warp_reduce<Op>(x);
@@ -149,14 +149,16 @@ struct ArgMin {
 template <class Op, class T>
 ACU_DEVICE void keep_best_across(T& value, i64& position, int mask) {
     const T other = warp_shuffle_xor(value, mask);
-    keep_best<Op::smallest>(value, position, other, warp_shuffle_xor(position, mask));
+    const i64 at = warp_shuffle_xor(position, mask);
+    if (at >= 0) keep_best<Op::smallest>(value, position, other, at);  // an empty place is no candidate
 }
 template <class Op, class T>
 ACU_DEVICE void warp_reduce_pair(T& value, i64& position) {
 #pragma unroll
     for (int mask = 1; mask < ACU_WARP; mask *= 2) keep_best_across<Op>(value, position, mask);
 }
-/// As `block_reduce`, barriers and scratch (one T and one i64 a warp) included. Positions differ from thread to thread, but for -1.
+/// As `block_reduce`, barriers included; scratch is one T and one i64 a warp. Positions differ from thread to thread, but for -1: where all are empty, the
+/// value means nothing.
 template <class Op, class T>
 ACU_DEVICE void block_reduce_pair(T& value, i64& position, T* values, i64* positions, int thread, int threads) {
     warp_reduce_pair<Op>(value, position);

@@ -12,7 +12,7 @@ ACU_MK void ring_init(RingBarrier& bar, int count)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(&bar)), "r"(count) : "memory");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
 }
 #elif ACU_PLAIN

@@ -34,8 +34,8 @@ ACU_DEVICE T scan_of_warps(T of_warp, T* scratch, int thread, int threads, T& to
 }
 
 /// Thread t of `threads` (whole warps, 1024 at most) receives the combination of threads 0 to t; `total`: of all of them.
-/// `scratch`: one T a warp. Contains two block barriers, one before the scratch is read and one after, so it may be written or reused at once, before and
-/// after; none where the block is one warp.
+/// `scratch`: one T a warp. Contains two block barriers, before and after the scratch is read, so it may be used again at once (an earlier use must have
+/// ended with a barrier, too); none where the block is one warp.
 template <class Op, class T>
 ACU_DEVICE T block_scan(T x, T* scratch, int thread, int threads, T& total) {
     x = warp_scan<Op>(x);

@@ -32,11 +32,11 @@ ProcessResult try_program(const std::string& program) { return run_process({.arg
 
 /// What g++ and clang++ both understand. -O1: more takes longer to compile than it saves in running.
 std::vector<std::string> flags_for(const HostCompiler& compiler, const Target& target) {
-    std::vector<std::string> flags{"-x", "c++", "-std=c++17", "-O1", "-g1", "-w", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-fvisibility=default",
-                                   "-fstack-clash-protection", "-fsanitize=thread,alignment,signed-integer-overflow", "-fno-sanitize-recover=none", "-DACU_EMU=1", fmt::format("-DACU_WARP={}", target.warp)};
+    std::vector<std::string> flags{"-x", "c++", "-std=c++17", "-O1", "-g1", "-w", "-Wno-psabi", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-fvisibility=default",
+                                   "-fstack-clash-protection", "-fsanitize=thread,alignment,signed-integer-overflow", "-DACU_EMU=1", fmt::format("-DACU_WARP={}", target.warp)};
     if (target.platform == Platform::Hip) flags.push_back("-DACU_HIP=1");
     // clang drops the read of `x += v`, and an uninitialised read with it
-    if (compiler.clang) flags.insert(flags.end(), {"-mllvm", "-tsan-instrument-read-before-write=1", "-fno-sanitize=function"});
+    if (compiler.clang) flags.insert(flags.end(), {"-mllvm", "-tsan-instrument-read-before-write=1"});
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("f16c")) flags.push_back("-mf16c");
 #endif
@@ -80,7 +80,8 @@ BuildFolder::~BuildFolder() {
 
 Result<std::string> build_text(const HostCompiler& compiler, const BuildFolder& folder, const Target& target, const std::string& text, const std::string& file_name) {
     const std::string library = folder.path() + "/text.so";
-    if (const Status w = write_text(folder.path() + "/shim.h", shim_headers().at("shim")); !w) return w.why();
+    for (const auto& [stem, header] : shim_headers())
+        if (const Status w = write_text(fmt::format("{}/{}.h", folder.path(), stem), header); !w) return w.why();
     if (const Status w = write_text(folder.path() + "/" + file_name, text + callers(kernels_in(text))); !w) return w.why();
     std::vector<std::string> compile{compiler.program};
     for (std::string& flag : flags_for(compiler, target)) compile.push_back(std::move(flag));

@@ -35,7 +35,7 @@ class BuildFolder {
 /// Compiles `text` and the functions that call its kernels to a shared object in the folder; answers its path. Codes `compile.failed`, `compile.time`.
 Result<std::string> build_text(const HostCompiler& compiler, const BuildFolder& folder, const Target& target, const std::string& text, const std::string& file_name);
 
-/// The header that the text is compiled with, from shim.h (embedded).
+/// The headers that the text is compiled with, shim.h and words.h, by stem (embedded at build time).
 const std::map<std::string, std::string_view>& shim_headers();
 
 }  // namespace acu::runtime::emulation

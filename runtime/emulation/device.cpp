@@ -94,10 +94,35 @@ class EmulatedModule : public Module {
     std::vector<KernelHead> kernels_;
 };
 
+/// The arguments of a launch where any type's alignment is kept (64 bytes for a tensor map).
+class Arguments {
+  public:
+    explicit Arguments(const std::vector<KernelArgument>& list) {
+        size_t bytes = alignment;
+        for (const KernelArgument& a : list) bytes += padded(a.bytes.size());
+        storage_.resize(bytes);
+        std::byte* at = storage_.data() + (alignment - reinterpret_cast<uintptr_t>(storage_.data()) % alignment);
+        for (const KernelArgument& a : list) {
+            std::copy(a.bytes.begin(), a.bytes.end(), at);
+            pointers_.push_back(at);
+            at += padded(a.bytes.size());
+        }
+    }
+    const std::vector<void*>& pointers() const { return pointers_; }
+
+  private:
+    static constexpr size_t alignment = 64;
+    static size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+    std::vector<std::byte> storage_;
+    std::vector<void*> pointers_;
+};
+
 class EmulatedDevice : public Device {
   public:
     EmulatedDevice(const Target& target, const EmulationOptions& options, HostCompiler compiler, std::unique_ptr<Memory> memory)
-        : target_(target), options_(options), compiler_(std::move(compiler)), memory_(std::move(memory)) {}
+        : target_(target), options_(options), compiler_(std::move(compiler)), memory_(std::move(memory)) {
+        if (options_.seed && !options_.preempt) options_.preempt = 50;
+    }
 
     std::string name() const override { return fmt::format("emulated {}", target_.name); }
     std::string architecture() const override { return std::string(target_.name); }
@@ -128,8 +153,8 @@ class EmulatedDevice : public Device {
         if (const Status fits = check_limits(launch, *kernel); !fits) return fits;
         if (const Status fits = check_arguments(launch, *own); !fits) return fits;
         name_buffers(launch, *kernel);
-        Job job{memory_.get(), &target_, options_, own->library(), own->file_name(), launch.grid, launch.block, launch.shared, launch.cluster, own->function<void(void**)>("acu_call_" + launch.kernel), {}};
-        for (const KernelArgument& a : launch.arguments) job.arguments.push_back(const_cast<std::byte*>(a.bytes.data()));
+        const Arguments arguments(launch.arguments);
+        const Job job{memory_.get(), &target_, options_, own->library(), own->file_name(), launch.grid, launch.block, launch.shared, launch.cluster, own->function<void(void**)>("acu_call_" + launch.kernel), arguments.pointers()};
         return run_in_child(job, launch.kernel, own->text());
     }
 

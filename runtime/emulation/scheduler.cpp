@@ -60,7 +60,7 @@ namespace {
         w.last = any = t.get();
     }
     std::string lines;
-    for (const auto& [key, w] : by) lines += fmt::format("{} {} in {} at {}, such as {}\n", w.count, w.count == 1 ? "thread waits" : "threads wait", key.first, key.second, describe(w.last));
+    for (const auto& [key, w] : by) lines += fmt::format("{} {} for {} in {}, such as {}\n", w.count, w.count == 1 ? "thread waits" : "threads wait", key.first, key.second, describe(w.last));
     machine.running = nullptr;
     report("emu.deadlock", any->site, "cannot go on: every thread waits", lines);
 }

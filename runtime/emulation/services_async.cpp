@@ -61,10 +61,20 @@ void each_element(const acu::TensorMap& m, const int* at, F f) {
 /// Bits 4 to 6 of a shared address, or fewer of them, are xored with bits 7 to 9.
 uint32_t swizzled(uint32_t address, uint32_t swizzle) { return swizzle ? address ^ (address >> 3 & (swizzle - 16)) : address; }
 
+/// Neighbours in memory are one access.
 void check_source(const acu::TensorMap& m, const int* at, Site site) {
+    const uint8_t* first = nullptr;
+    uint32_t bytes = 0;
+    const auto check_run = [&] {
+        if (bytes) check_global(machine.running, first, bytes, Access::Read, site);
+        bytes = 0;
+    };
     each_element(m, at, [&](uint32_t, const uint8_t* p) {
-        if (p) check_global(machine.running, p, m.element, Access::Read, site);
+        if (!p) return;
+        if (!bytes || p != first + bytes) check_run(), first = p;
+        bytes += m.element;
     });
+    check_run();
 }
 
 void write_box(const EngineCopy& k, uint8_t* base) {
@@ -76,7 +86,7 @@ void write_box(const EngineCopy& k, uint8_t* base) {
 }
 
 /// The copy is under way: nobody may touch the bytes until it has landed.
-void start_copy(EngineCopy k, Site site) {
+void start_copy(const EngineCopy& k, Site site) {
     const uint32_t alignment = k.mapped ? 128 : 16;
     if (k.dst % alignment) fail("emu.misaligned", site, "copies to shared address {}, which is no multiple of {}", k.dst, alignment);
     for (const Cta& c : machine.ctas) {
@@ -86,7 +96,7 @@ void start_copy(EngineCopy k, Site site) {
         check_shared(machine.running, to, k.bytes, Access::Write, site, false);
         each_cell(to, k.bytes, [&](Cell& x) { x.in_flight = number_of(site); });
     }
-    machine.engine.push_back(std::move(k));
+    machine.engine.push_back(k);
 }
 
 void land_in(const EngineCopy& k, Cta& c, uint32_t now) {
@@ -200,7 +210,7 @@ void tensor_load_nd(uint32_t dst, const acu::TensorMap* m, const int* coordinate
     k.map = *m;
     std::copy_n(coordinates, m->rank, k.at);
     k.dst = dst & 0xffffff, k.bar = bar & 0xffffff, k.ctas = cta_mask, k.bytes = box_bytes(*m);
-    start_copy(std::move(k), site);
+    start_copy(k, site);
 }
 
 void tensor_load(uint32_t dst, const acu::TensorMap* m, int c0, int c1, uint32_t bar, uint32_t cta_mask, const void* site) {
@@ -214,7 +224,7 @@ void bulk_load(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar, cons
     EngineCopy k{};
     k.src = static_cast<const uint8_t*>(src);
     k.dst = dst & 0xffffff, k.bar = bar & 0xffffff, k.ctas = 1u << machine.running->cta->rank, k.bytes = bytes;
-    start_copy(std::move(k), site);
+    start_copy(k, site);
 }
 
 void proxy_fence() { machine.running->fenced = clock_of(machine.running)++; }

@@ -101,9 +101,17 @@ void order(const SharedAccess& a, int other, uint32_t clock, const char* did) {
     shared_race(a, other, did);
 }
 
+[[noreturn]] void outside_shared(const SharedAccess& a) {
+    const uint32_t at = offset_in_window(a.p);
+    const Placed* before = nullptr;
+    for (const Placed& p : machine.placed)
+        if (p.at <= at && (!before || p.at > before->at)) before = &p;
+    if (!before) fail("emu.bounds", a.site, "{} {} at offset {} of shared memory; the launch has {} bytes", verb(a.kind), bytes_text(a.size), at, machine.job->shared);
+    fail("emu.bounds", a.site, "{} {} at offset {} of `{}` in shared memory, which has {} bytes", verb(a.kind), bytes_text(a.size), at - before->at, before->name, before->bytes);
+}
+
 void check_state(const SharedAccess& a, const Cell& c) {
-    if ((c.valid & a.mask) != a.mask)
-        fail("emu.bounds", a.site, "{} {} of shared memory at {}, outside of every buffer; the launch has {} bytes", verb(a.kind), bytes_text(a.size), shared_name(a.p), machine.job->shared);
+    if ((c.valid & a.mask) != a.mask) outside_shared(a);
     if (c.in_flight) fail("emu.missing-wait", a.site, "{} {} while the copy issued in {} is unfinished", verb(a.kind), shared_name(a.p), place_of(site_of(c.in_flight)).text);
     if (a.kind == Access::Read && (c.init & a.mask) != a.mask) fail("emu.uninitialised", a.site, "reads {} at {}, which nothing wrote", bytes_text(a.size), shared_name(a.p));
     if (a.kind != Access::Read && c.async_readers) fail("emu.missing-wait", a.site, "{} {} while an unfinished wgmma reads it", verb(a.kind), shared_name(a.p));

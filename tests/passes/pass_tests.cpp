@@ -5,6 +5,7 @@
 //   --- step {"pass": …}                    one or more; all but the last only prepare
 //   --- target sm_80                        optional
 //   --- run M = 3, N = 5                    optional, repeated: both programs are run there and must agree (bit for bit where the last pass is exact)
+//   --- extreme                             optional: the runs are repeated with inputs whose rows hold -inf, inf, NaN and huge numbers
 //   --- becomes
 //   program p(M) { … }
 //   or  --- refused CODE: part of the message
@@ -12,10 +13,12 @@
 // `pass_tests --update` writes what the steps really lead to (look at the difference before you commit it).
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -33,6 +36,7 @@ struct Case {
     std::string title, program, target;
     std::vector<std::string> steps, runs;
     std::string expected, refused;    ///< one of them
+    bool extreme = false;
 };
 
 static std::string trimmed(std::string s) {
@@ -52,6 +56,7 @@ static std::vector<Case> cases_of(std::istream& in) {
         else if (line.starts_with("--- step ")) out.back().steps.push_back(rest("--- step "));
         else if (line.starts_with("--- target ")) out.back().target = rest("--- target ");
         else if (line.starts_with("--- run ")) out.back().runs.push_back(rest("--- run "));
+        else if (line.starts_with("--- extreme")) out.back().extreme = true;
         else if (line.starts_with("--- refused ")) out.back().refused = rest("--- refused ");
         else if (line.starts_with("--- becomes")) text = &out.back().expected;
         else *text += line + "\n";
@@ -64,6 +69,7 @@ static std::string text_of(const Case& c) {
     for (const std::string& x : c.steps) s += "--- step " + x + "\n";
     if (!c.target.empty()) s += "--- target " + c.target + "\n";
     for (const std::string& x : c.runs) s += "--- run " + x + "\n";
+    if (c.extreme) s += "--- extreme\n";
     return s + (c.refused.empty() ? "--- becomes\n" + trimmed(c.expected) : "--- refused " + c.refused) + "\n\n";
 }
 
@@ -79,6 +85,22 @@ static Arrays drawn(const Program& p, const Env& dims, uint64_t seed) {
         out[d.name] = std::move(a);
     }
     return out;
+}
+
+/// Each row ordinary, or with a few or only numbers of one kind that is not.
+static void make_extreme(const Program& p, Arrays& arrays, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const std::array<double, 5> odd{-infinity, -infinity, infinity, std::numeric_limits<double>::quiet_NaN(), 1e30};
+    for (const Decl& d : p.decls) {
+        if (d.scope != Scope::In || !is_float(d.type)) continue;
+        Array& a = arrays.at(d.name);
+        const int64_t row = a.sizes.empty() ? 1 : std::max<int64_t>(1, a.sizes.back());
+        for (int64_t i = 0, share = 0, kind = 0; i < a.count(); ++i) {
+            if (i % row == 0) share = static_cast<int64_t>(random() % 4), kind = static_cast<int64_t>(random() % odd.size());
+            if (static_cast<int64_t>(random() % 3) < share) a.set(i, odd[static_cast<size_t>(kind)]);
+        }
+    }
 }
 
 static Arguments arguments_of(const Program& p, const std::string& run) {
@@ -101,19 +123,48 @@ static std::string differs(const Array& want, const Array& got, bool exact) {
     return {};
 }
 
-/// Both in f64, in two orders; where the pass is exact also in the declared types, bit for bit.
-static std::string compare(const Program& before, const Program& after, const std::string& run, pass::Rounding rounding) {
+/// Both in f64, in two orders; where the pass is exact also in the declared types, bit for bit. Seeds from 3 on are extreme.
+static std::string compare(const Program& before, const Program& after, const std::string& run, pass::Rounding rounding, bool extreme) {
     const Arguments args = arguments_of(before, run);
-    for (const uint64_t seed : {0, 1, 2}) {
+    for (uint64_t seed = 0; seed < (extreme ? 40 : 3); ++seed) {
         const bool exact = seed == 2;
         if (exact && rounding != pass::Rounding::Exact) continue;
-        Arrays want = drawn(before, args.dims, seed + 5), got = want;
+        Arrays want = drawn(before, args.dims, seed + 5);
+        if (seed > 2) make_extreme(before, want, seed);
+        Arrays got = want;
         const Program a = exact ? before : lower::in_float64(before), b = exact ? after : lower::in_float64(after);
         if (const Status s = interpret(a, args, want); !s) return fmt::format("at {}: before: {} [{}]", run, s.why().message, s.why().code);
         if (const Status s = interpret(b, args, got, {seed == 1 ? uint64_t{7} : 0}); !s) return fmt::format("at {}: after: {} [{}]", run, s.why().message, s.why().code);
         for (const Decl& d : before.decls)
             if (d.scope == Scope::Out)
                 if (const std::string bad = differs(want.at(d.name), got.at(d.name), exact); !bad.empty()) return fmt::format("at {}: `{}` {}", run, d.name, bad);
+    }
+    return {};
+}
+
+/// The fixed lowering, for a warp of 32 and one of 64: every step answers a program that verifies and gives the same result. What does not fit a target is refused, which is fine here.
+static std::string check_lowering(const Program& before, const Program& after, const std::string& run) {
+    const Arguments args = arguments_of(before, run);
+    Program fixed = after;
+    for (Dim& d : fixed.dims)
+        if (const auto it = args.dims.find(d.name); it != args.dims.end()) d.value = it->second;
+    Arrays want = drawn(before, args.dims, 5);
+    if (const Status s = interpret(lower::in_float64(before), args, want); !s) return {};
+    for (const char* target : {"sm_80", "gfx90a"}) {
+        std::string bad;
+        const auto step = [&](const lower::LoweringStep& step_done, const Program& p) {
+            if (!bad.empty()) return;
+            const std::string where = fmt::format("at {}, {}, after the lowering step {}: ", run, target, step_done.name);
+            Arrays got = drawn(before, args.dims, 5);
+            if (const auto v = verify(p); !v.empty()) bad = where + v[0].rule + " " + v[0].what;
+            else if (const Status s = interpret(lower::in_float64(p), args, got, {step_done.ordered ? uint64_t{3} : 0, step_done.ordered}); !s) bad = fmt::format("{}{} [{}]", where, s.why().message, s.why().code);
+            for (const Decl& d : before.decls)
+                if (d.scope == Scope::Out && bad.empty())
+                    if (const std::string other = differs(want.at(d.name), got.at(d.name), false); !other.empty()) bad = fmt::format("{}`{}` {}", where, d.name, other);
+            if (!bad.empty()) bad += "\n" + print(p);
+        };
+        (void)lower::schedule_to_kernels(fixed, *target_named(target), step);
+        if (!bad.empty()) return bad;
     }
     return {};
 }
@@ -155,8 +206,10 @@ static Outcome run_case(const Case& c) {
     if (!c.refused.empty()) o.bad = "expected a refusal, but it was accepted";
     else if (trimmed(c.expected) != trimmed(o.now.expected)) o.bad = "became\n" + o.now.expected;
     if (const auto again = parse_program(o.now.expected); !again || print(*again) != o.now.expected) o.bad += "\nthe result does not read back as itself";
-    for (const std::string& run : c.runs)
-        if (const std::string bad = compare(before, after, run, last->rounding); !bad.empty()) return {bad + "\n" + o.now.expected, c};
+    for (const std::string& run : c.runs) {
+        if (const std::string bad = compare(before, after, run, last->rounding, c.extreme); !bad.empty()) return {bad + "\n" + o.now.expected, c};
+        if (const std::string bad = check_lowering(before, after, run); !bad.empty()) return {bad, c};
+    }
     return o;
 }
 

@@ -318,8 +318,8 @@ class FakeDriver : public Driver {
     int find_kernel(Handle& kernel, Handle, const char* name) override {
         return kernel = this, std::string(name) == "add" ? 0 : remembered = 500;
     }
-    int launch(Handle, uint32_t, uint32_t block, void** arguments) override {
-        if (block > 1024) return remembered = 1;
+    int launch(Handle, const LaunchShape& shape, void** arguments) override {
+        if (shape.block > 1024) return remembered = 1;
         int64_t n = 0;
         float by = 0;
         float* x = nullptr;

@@ -1,0 +1,214 @@
+// Trials of copies: vectors, asynchronous and bulk copies, the shared memory of a cluster. Bytes must arrive as they were.
+#include <algorithm>
+
+#include "acuc/microkernel_data.h"
+#include "acuc/microkernel_trials.h"
+#include "microkernels/catalogue.h"
+
+namespace acu {
+
+using ir::DType;
+using Bytes = std::vector<std::byte>;
+
+namespace {
+
+std::string device_name(DType t) {
+    switch (t) {
+        case DType::F32: return "float";
+        case DType::F64: return "double";
+        case DType::I32: return "int";
+        default: return std::string(ir::name_of(t));
+    }
+}
+
+Bytes drawn_bytes(size_t count, DType type = DType::U8) {
+    Bytes all(count);
+    std::mt19937_64 random(count + static_cast<size_t>(type));
+    for (std::byte& b : all) b = static_cast<std::byte>(type == DType::Bool ? random() % 2 : random());
+    return all;
+}
+
+std::string first_difference(std::span<const std::byte> got, const Bytes& wanted) {
+    for (size_t i = 0; i < wanted.size(); ++i)
+        if (got[i] != wanted[i]) return fmt::format("byte {} is {:#04x} instead of {:#04x}", i, static_cast<int>(got[i]), static_cast<int>(wanted[i]));
+    return "";
+}
+
+/// A trial whose output must be exactly `wanted`.
+Trial exact(Trial t, Bytes wanted) {
+    t.output_bytes = wanted.size();
+    t.fault = [wanted = std::move(wanted)](std::span<const std::byte> out) { return first_difference(out, wanted); };
+    return t;
+}
+
+// ---- vectors: global memory, registers, shared memory, a neighbour's registers, global memory
+
+const char* const vector_text = R"(
+extern "C" __global__ void $name(const $T* in, $T* out) {
+    ACU_SHARED_BEGIN;
+    ACU_SHARED($T, tile, 0, blockDim.x * $N);
+    const int t = threadIdx.x;
+    const i64 at = ((i64)blockIdx.x * blockDim.x + t) * $N;
+    $T v[$N];
+    load_vector<$N>(v, in + at);
+    store_vector(tile + t * $N, v);
+    block_barrier();
+    load_vector<$N>(v, tile + (t ^ 1) * $N);
+    store_vector(out + at, v);
+}
+)";
+
+void vector_trials(const ir::Microkernel& m, const Target& target, TrialSet& set) {
+    for (const DType type : m.types)
+        for (const int bytes : m.bytes) {
+            const size_t size = ir::info(type).bytes, count = static_cast<size_t>(bytes) / size;
+            if (count == 0) continue;
+            const std::string name = fmt::format("copy_{}_{}", ir::name_of(type), bytes);
+            set.kernels.push_back(filled(vector_text, {{"name", name}, {"T", device_name(type)}, {"N", std::to_string(count)}}));
+            for (const uint32_t threads : {static_cast<uint32_t>(target.warp), 3 * static_cast<uint32_t>(target.warp), 1024u}) {
+                const size_t unit = static_cast<size_t>(bytes), all = 3 * threads * unit;
+                const Bytes in = drawn_bytes(all, type);
+                Bytes wanted(all);
+                for (size_t i = 0; i < all; ++i) wanted[i] = in[((i / unit) ^ 1) * unit + i % unit];
+                set.trials.push_back(exact({.kernel = name, .what = fmt::format("{}, {} bytes, {} threads", ir::name_of(type), bytes, threads), .grid = 3, .block = threads,
+                                            .shared = static_cast<uint32_t>(threads * unit), .inputs = {in}}, wanted));
+            }
+        }
+}
+
+// ---- asynchronous copies: tiles through a ring of three slots, every number of valid bytes
+
+const char* const async_text = R"(
+ACU_DEVICE void $name_issue(u8* slots, const u8* in, int j) {
+    const int t = threadIdx.x, n = blockDim.x, valid = (t * 5 + j) % ($B + 1);
+    u8* const to = slots + ((j % 3) * n + t) * $B;
+    const u8* const from = in + ((i64)j * n + t) * $B;
+    if (valid == $B) copy_async<$B>(to, from);
+    else copy_async<$B>(to, from, valid);
+}
+extern "C" __global__ void $name(const u8* in, u8* out, int tiles) {
+    ACU_SHARED_BEGIN;
+    ACU_SHARED(u8, slots, 0, 3 * blockDim.x * $B);
+    const int t = threadIdx.x, n = blockDim.x;
+    for (int j = 0; j < 2; ++j) {
+        if (j < tiles) $name_issue(slots, in, j);
+        copy_async_commit();
+    }
+    for (int j = 0; j < tiles; ++j) {
+        if (j + 2 < tiles) $name_issue(slots, in, j + 2);
+        copy_async_commit();
+        copy_async_wait<2>();
+        block_barrier();
+        for (int i = 0; i < $B; ++i) out[((i64)j * n + t) * $B + i] = slots[((j % 3) * n + (t ^ 1)) * $B + i];
+        block_barrier();
+    }
+    copy_async_wait<0>();
+}
+)";
+
+void async_trials(const ir::Microkernel& m, TrialSet& set) {
+    for (const int bytes : m.bytes) {
+        const std::string name = fmt::format("copy_async_{}", bytes);
+        set.kernels.push_back(filled(async_text, {{"name", name}, {"B", std::to_string(bytes)}}));
+        for (const uint32_t threads : {32u, 96u, 1024u})
+            for (const int tiles : {1, 2, 3, 4, 8, 17}) {
+                const size_t unit = static_cast<size_t>(bytes), all = threads * unit * static_cast<size_t>(tiles);
+                const Bytes in = drawn_bytes(all);
+                Bytes wanted(all);
+                for (size_t i = 0; i < all; ++i) {
+                    const size_t tile = i / unit / threads, from = (i / unit % threads) ^ 1, valid = (from * 5 + tile) % (unit + 1);
+                    wanted[i] = i % unit < valid ? in[(tile * threads + from) * unit + i % unit] : std::byte{0};
+                }
+                set.trials.push_back(exact({.kernel = name, .what = fmt::format("{} bytes, {} threads, {} tiles", bytes, threads, tiles), .block = threads, .shared = static_cast<uint32_t>(3 * threads * unit),
+                                            .inputs = {in}, .numbers = {tiles}}, wanted));
+            }
+    }
+}
+
+// ---- bulk copies: two slots, each with a barrier that counts its bytes
+
+const char* const bulk_text = R"(
+extern "C" __global__ void bulk(const u8* in, u8* out, int bytes, int rounds) {
+    ACU_SHARED_BEGIN;
+    ACU_SHARED(u8, slots, 0, 2 * bytes);
+    ACU_SHARED(RingBarrier, bars, 2 * bytes, 2);
+    const int t = threadIdx.x, n = blockDim.x;
+    if (t == 0) ring_init(bars[0], 1), ring_init(bars[1], 1);
+    block_barrier();
+    for (int r = 0; r < rounds + 1; ++r) {
+        if (t == 0 && r < rounds) {
+            ring_arrive_expect(bars[r % 2], bytes);
+            bulk_copy(slots + (r % 2) * bytes, in + (i64)r * bytes, bytes, &bars[r % 2]);
+        }
+        if (r > 0) {
+            const int last = r - 1;
+            ring_wait(bars[last % 2], (last / 2) % 2);
+            for (int i = t; i < bytes; i += n) out[(i64)last * bytes + i] = slots[(last % 2) * bytes + bytes - 1 - i];
+        }
+        block_barrier();
+    }
+}
+)";
+
+void bulk_trials(TrialSet& set) {
+    set.kernels.push_back(bulk_text);
+    for (const int bytes : {16, 48, 256, 4096, 16384})
+        for (const int rounds : {1, 2, 3, 7}) {
+            const size_t unit = static_cast<size_t>(bytes), all = unit * static_cast<size_t>(rounds);
+            const Bytes in = drawn_bytes(all);
+            Bytes wanted(all);
+            for (size_t i = 0; i < all; ++i) wanted[i] = in[i / unit * unit + unit - 1 - i % unit];
+            set.trials.push_back(exact({.kernel = "bulk", .what = fmt::format("{} bytes, {} rounds", bytes, rounds), .block = 96, .shared = static_cast<uint32_t>(2 * unit + 16), .inputs = {in}, .numbers = {bytes, rounds}}, wanted));
+        }
+}
+
+// ---- clusters: every thread reads from the next block and writes to the one before
+
+const char* const cluster_text = R"(
+extern "C" __global__ void __cluster_dims__($size, 1, 1) $name(const $T* in, $T* out) {
+    ACU_SHARED_BEGIN;
+    ACU_SHARED($T, own, 0, blockDim.x);
+    ACU_SHARED($T, given, blockDim.x * sizeof($T), blockDim.x);
+    const int t = threadIdx.x, n = blockDim.x, rank = cluster_rank(), size = cluster_size();
+    const i64 at = (i64)blockIdx.x * n + t;
+    own[t] = in[at];
+    cluster_barrier();
+    out[at] = *cluster_pointer(own + t, (rank + 1) % size);
+    *cluster_pointer(given + t, (rank + size - 1) % size) = in[at];
+    cluster_barrier();
+    out[(i64)gridDim.x * n + at] = given[n - 1 - t];
+}
+)";
+
+void cluster_trials(const ir::Microkernel& m, TrialSet& set) {
+    for (const DType type : m.types)
+        for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+            const std::string name = fmt::format("cluster_{}_{}", ir::name_of(type), size);
+            set.kernels.push_back(filled(cluster_text, {{"name", name}, {"size", std::to_string(size)}, {"T", device_name(type)}}));
+            for (const uint32_t threads : {32u, 160u, 512u}) {
+                const size_t unit = ir::info(type).bytes, half = 2 * size * threads;
+                const Bytes in = drawn_bytes(half * unit, type);
+                Bytes wanted(2 * half * unit);
+                for (size_t i = 0; i < half; ++i) {
+                    const size_t block = i / threads, first = block / size * size, next = first + (block + 1) % size, t = i % threads;
+                    std::copy_n(&in[(next * threads + t) * unit], unit, &wanted[i * unit]);
+                    std::copy_n(&in[(next * threads + threads - 1 - t) * unit], unit, &wanted[(half + i) * unit]);
+                }
+                set.trials.push_back(exact({.kernel = name, .what = fmt::format("{}, {} threads, {} blocks", ir::name_of(type), threads, size), .grid = 2 * size, .block = threads, .cluster = size,
+                                            .shared = static_cast<uint32_t>(2 * threads * unit), .inputs = {in}}, wanted));
+            }
+        }
+}
+
+}  // namespace
+
+TrialSet copy_trials(const ir::Microkernel& m, const Target& target) {
+    TrialSet set{microkernels::headers_of(m)};
+    if (m.id == "common.vector_copy") vector_trials(m, target, set);
+    else if (m.id == "common.copy_async") async_trials(m, set);
+    else if (m.id == "common.bulk_copy") bulk_trials(set);
+    else cluster_trials(m, set);
+    return set;
+}
+
+}  // namespace acu

@@ -1,0 +1,137 @@
+#include <algorithm>
+
+#include "codegen/kernel_writer.h"
+#include "ir/analysis/affine.h"
+#include "ir/lower/lower.h"
+
+namespace acu::codegen {
+
+using namespace ir;
+
+constexpr std::string_view thread_name = "thread";
+
+/// The loops that become the grid, the last one fastest, and the loop over the blocks that one block takes.
+void KernelWriter::block_loops() {
+    std::vector<const Loop*> nest{&loop_};
+    while (&lower::block_body(loop_) != nest.back()) nest.push_back(&std::get<Loop>(nest.back()->body[0]->node));
+    for (const char* h : {"group", "copy"}) headers_.insert(h);
+    Index total = constant(1);
+    for (const Loop* l : nest) total = total * l->extent;
+    line("const Index {} = (Index)threadIdx.x;", thread_name);
+    line("const Index blocks = {};", writer_.index(total));
+    line("for (Index block = blockIdx.x; block < blocks; block += gridDim.x) {{");
+    ++depth_;
+    names_.alias("thread", std::string(thread_name));
+    for (size_t i = 0; i < nest.size(); ++i) {
+        const Loop* l = nest[i];
+        Index inner = constant(1);
+        for (size_t k = i + 1; k < nest.size(); ++k) inner = inner * nest[k]->extent;
+        facts_.add_range(l->var, constant(0), l->extent);
+        const std::string rest = is_const(inner, 1) ? "block" : fmt::format("block / ({})", writer_.index(inner));
+        line("const Index {} = {};", names_.of(l->var), l == nest.front() ? rest : fmt::format("{} % ({})", is_const(inner, 1) ? "block" : "(" + rest + ")", writer_.index(l->extent)));
+        for (const Let& x : l->lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), known(x);
+    }
+    share({make_stmt({}, loop_)});
+    for (const Decl& d : nest.back()->allocs) declare(d);
+    body(nest.back()->body);
+    if (shared_bytes_) line("block_barrier();");
+    --depth_;
+    line("}}");
+}
+
+// ---- shared memory
+
+std::string KernelWriter::share(const std::string& name, std::string_view type, int64_t count, int64_t bytes, int64_t alignment) {
+    if (!shared_bytes_) shared_text_ += "    ACU_SHARED_BEGIN;\n";
+    shared_bytes_ = (shared_bytes_ + alignment - 1) / alignment * alignment;
+    shared_text_ += fmt::format("    ACU_SHARED({}, {}, {}, {});\n", type, name, shared_bytes_, count);
+    shared_bytes_ += bytes;
+    return name;
+}
+
+void KernelWriter::share(const Decl& d) {
+    buffers_[d.name] = &d;
+    int64_t count = 1;
+    for (const Window& w : d.dims) count *= std::max<int64_t>(0, analysis::normal(w.size)->value);
+    const auto size = static_cast<int64_t>(info(d.type).bytes);
+    const int64_t alignment = d.swizzle ? 1024 : 128;
+    const int64_t bytes = (count * size + alignment - 1) / alignment * alignment;
+    share(names_.buffer(d.name), element_type(d.type), std::max<int64_t>(1, count), std::max<int64_t>(bytes, alignment), alignment);
+}
+
+void KernelWriter::share(const Body& stmts) {
+    for (const Stmt& s : stmts) {
+        if (const auto* l = std::get_if<Loop>(&s->node))
+            for (const Decl& d : l->allocs)
+                if (!d.layout) share(d);
+        for (const Body* inner : bodies_of(s)) share(*inner);
+    }
+}
+
+// ---- threads
+
+void KernelWriter::thread_loop(const Loop& l) {
+    const analysis::Facts before = facts_;
+    names_.alias(l.var, std::string(thread_name));
+    facts_.add_range(l.var, constant(0), l.extent);
+    if (is_const(l.extent, threads_)) line("{{");
+    else line("if ({} < {}) {{", thread_name, writer_.index(l.extent));
+    ++depth_;
+    for (const Let& x : l.lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), known(x);
+    for (const Decl& d : l.allocs) declare(d);
+    in_threads_ = true;
+    body(l.body);
+    in_threads_ = false;
+    --depth_;
+    line("}}");
+    facts_ = before;
+}
+
+static std::string_view tag_of(Monoid m) {
+    switch (m) {
+        case Monoid::Sum: return "Sum";
+        case Monoid::Prod: return "Prod";
+        case Monoid::Max: return "Max";
+        case Monoid::Min: return "Min";
+        case Monoid::Any: return "Any";
+        default: return "All";
+    }
+}
+
+/// out op= part[j] over j! in threads: all threads call the microkernel; a result that every thread keeps is combined in each, another by one thread.
+void KernelWriter::collective(const Block& b) {
+    const std::string& part = b.vals[0]->name;
+    const Decl &from = writer_.decl(part), &to = writer_.decl(b.outs[0].tensor);
+    headers_.insert("reduce");
+    std::string call = fmt::format("warp_reduce<{}>({})", tag_of(b.monoid), names_.buffer(part));
+    if (b.via == "common.block_reduce") {
+        const std::string scratch = fmt::format("scratch_{}", name_of(from.type));
+        const auto size = static_cast<int64_t>(info(from.type).bytes);
+        if (shared_text_.find(" " + scratch + ",") == std::string::npos) share(scratch, element_type(from.type), 32, 32 * size, 128);
+        call = fmt::format("block_reduce<{}>({}, {}, (int){}, {})", tag_of(b.monoid), names_.buffer(part), scratch, thread_name, threads_);
+    }
+    line("{{");
+    ++depth_;
+    line("const {} total = {};", element_type(from.type), call);
+    std::string guard = to.layout ? "" : fmt::format("{} == 0", thread_name);
+    for (const Axis& a : b.axes)
+        if (a.kind == AxisKind::Par) names_.alias(a.name, std::string(thread_name));
+    for (const Value& g : b.guards) guard += fmt::format("{}({})", guard.empty() ? "" : " && ", writer_.value(g));
+    const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts);
+    const bool narrow = widened(to.type) != to.type;
+    const std::string text = narrow ? narrow_combined(b, to.type, state, "total") : combined(b.monoid, to.type, state, writer_.stored("total", from.type, to.type));
+    line("{}{}", guard.empty() ? "" : fmt::format("if ({}) ", guard), text);
+    --depth_;
+    line("}}");
+}
+
+void KernelWriter::sync(const Sync& y) {
+    switch (y.op) {
+        case SyncOp::Barrier: return line("block_barrier();");
+        case SyncOp::CopyCommit: headers_.insert("async"); return line("copy_async_commit();");
+        case SyncOp::CopyWait: headers_.insert("async"); return line("copy_async_wait<{}>();", y.key[0]->value);
+        default: return;
+    }
+}
+
+}  // namespace acu::codegen

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <utility>
+
+#include "codegen/kernel_writer.h"
+
+namespace acu::codegen {
+
+using namespace ir;
+
+void KernelWriter::body(const Body& stmts) {
+    for (const Stmt& s : stmts) one(s);
+}
+
+/// ` // @file:line:column d3 d7`: where a statement came from and the decisions that made it.
+static std::string provenance_of(const Stmt& s, const EmitOptions& options) {
+    if (!options.provenance || (!s->loc && s->decisions.empty())) return {};
+    std::string text = "  //";
+    if (s->loc) text += fmt::format(" @{}:{}:{}", options.file_name ? options.file_name(s->loc.file) : std::to_string(s->loc.file), s->loc.line, s->loc.column);
+    for (const int d : s->decisions) text += fmt::format(" d{}", d);
+    return text;
+}
+
+void KernelWriter::one(const Stmt& s) {
+    const std::string before = std::exchange(provenance_, provenance_of(s, options_));
+    match(
+        s, [&](const Block& b) { threads_ && !in_threads_ ? collective(b) : block(b); }, [&](const Loop& l) { l.kind == LoopKind::Thread ? thread_loop(l) : serial_loop(l); }, [&](const If& i) { branch(i); },
+        [](const Roles&) {}, [&](const Sync& y) { sync(y); });
+    provenance_ = before;
+}
+
+/// The facts of a derived name.
+void KernelWriter::known(const Let& x) {
+    facts_.add_nonnegative(x.value - ir::name(x.name));
+    facts_.add_nonnegative(ir::name(x.name) - x.value);
+}
+
+void KernelWriter::serial_loop(const Loop& l) {
+    const std::string v = names_.of(l.var);
+    if (l.kind == LoopKind::Unroll || l.kind == LoopKind::Vector) text_ += std::string(4 * depth_, ' ') + "#pragma unroll\n";
+    line("for (Index {0} = 0; {0} < {1}; ++{0}) {{", v, writer_.index(l.extent));
+    facts_.add_range(l.var, constant(0), l.extent);
+    ++depth_;
+    for (const Let& x : l.lets) {
+        line("const Index {} = {};", names_.of(x.name), writer_.index(x.value));
+        if (threads_) known(x);
+    }
+    for (const Decl& d : l.allocs) declare(d);
+    body(l.body);
+    --depth_;
+    line("}}");
+}
+
+void KernelWriter::branch(const If& i) {
+    line("if ({}) {{", writer_.value(i.condition));
+    ++depth_;
+    body(i.body);
+    --depth_;
+    if (!i.otherwise.empty()) {
+        line("}} else {{");
+        ++depth_;
+        body(i.otherwise);
+        --depth_;
+    }
+    line("}}");
+}
+
+void KernelWriter::block(const Block& b) {
+    if (threads_ && b.via == "common.copy_async" && async_copy(b)) return;
+    if (threads_ && vector_block(b)) return;
+    scalar_block(b);
+}
+
+void KernelWriter::scalar_block(const Block& b) {
+    const analysis::Facts before = facts_;
+    const size_t outer = depth_;
+    for (const Axis& a : b.axes) axis_loop(a);
+    const std::string guard = all_of(b.guards);
+    for (const Value& g : b.guards) facts_.add(g);
+    if (!guard.empty()) line("if ({})", guard), ++depth_;
+    statement(b);
+    depth_ = outer;
+    facts_ = before;
+}
+
+void KernelWriter::axis_loop(const Axis& a) {
+    const std::string n = names_.of(a.name);
+    facts_.add_range(a.name, a.base, a.size);
+    if (a.vector > 1) text_ += std::string(4 * depth_, ' ') + "#pragma unroll\n";
+    if (is_const(a.base, 0)) line("for (Index {0} = 0; {0} < {1}; ++{0})", n, writer_.index(a.size));
+    else line("for (Index {0} = {1}; {0} < {2}; ++{0})", n, writer_.index(a.base), writer_.index(a.base + a.size));
+    ++depth_;
+}
+
+/// One statement, in braces with the values that it shares where there are any.
+void KernelWriter::statement(const Block& b) {
+    const std::vector<std::string> shared = writer_.shared(b.vals);
+    const bool loops = depth_ > 0 && (!b.axes.empty() || !b.guards.empty());
+    const std::vector<std::string> lines = effects(b);
+    const bool braces = loops && shared.size() + lines.size() > 1;
+    if (braces) text_.insert(text_.size() - 1 - provenance_.size(), " {");
+    for (const std::string& s : shared) line("{}", s);
+    for (const std::string& s : lines) line("{}", s);
+    if (braces) --depth_, line("}}");
+    writer_.forget_shared();
+}
+
+std::vector<std::string> KernelWriter::effects(const Block& b) {
+    if (is_pair(b.monoid)) return {keep(b)};
+    if (b.monoid != Monoid::None) return combine(b);
+    std::vector<std::string> out;
+    for (size_t i = 0; i < b.outs.size(); ++i)
+        out.push_back(fmt::format("{} = {};", writer_.element(b.outs[i].tensor, b.outs[i].subscripts), writer_.stored(writer_.value(b.vals[i]), b.vals[i]->type, writer_.decl(b.outs[i].tensor).type)));
+    return out;
+}
+
+std::string KernelWriter::keep(const Block& b) {
+    const std::string value = writer_.value(b.vals[0]), at = writer_.value(b.vals[1]);
+    const DType state = writer_.decl(b.outs[0].tensor).type;
+    const auto element = [&](const Access& o) {
+        std::vector<Index> subscripts = o.subscripts;
+        if (b.monoid == Monoid::TopK) subscripts.push_back(constant(0));
+        return writer_.element(o.tensor, subscripts);
+    };
+    const std::string v = element(b.outs[0]), i = element(b.outs[1]);
+    if (b.monoid == Monoid::TopK) return fmt::format("keep_top<{}>(&{}, &{}, {}, {});", b.k, v, i, writer_.stored(value, b.vals[0]->type, state), at);
+    return fmt::format("keep_best<{}>({}, {}, {}, {});", b.monoid == Monoid::ArgMin, v, i, writer_.stored(value, b.vals[0]->type, state), at);
+}
+
+std::string KernelWriter::narrow_combined(const Block& b, DType type, const std::string& state, const std::string& x) const {
+    const DType wide = widened(type);
+    const std::string both = combined(b.monoid, wide, "wide", x);
+    return fmt::format("{{ {} wide = widen({}); {} {} = {}; }}", element_type(wide), state, both, state, writer_.stored("wide", wide, type));
+}
+
+std::vector<std::string> KernelWriter::combine(const Block& b) {
+    const Decl& d = writer_.decl(b.outs[0].tensor);
+    const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts);
+    const std::string x = writer_.stored(writer_.value(b.vals[0]), b.vals[0]->type, d.type);
+    if (is_scatter(b)) return {scatter(b, state, x)};
+    const bool narrow = widened(d.type) != d.type;    // combined in the type of its arithmetic
+    std::vector<std::string> out{narrow ? narrow_combined(b, d.type, state, writer_.value(b.vals[0])) : combined(b.monoid, d.type, state, x)};
+    if (b.outs.size() > 1) {
+        const Decl& to = writer_.decl(b.outs[1].tensor);
+        const std::string copy = fmt::format("{} = {};", writer_.element(b.outs[1].tensor, b.outs[1].subscripts), writer_.stored(state, d.type, to.type));
+        out.insert(b.exclusive ? out.begin() : out.end(), copy);
+    }
+    return out;
+}
+
+std::string KernelWriter::scatter(const Block& b, const std::string& state, const std::string& x) {
+    const std::string test = writer_.inside(b.outs[0].tensor, b.outs[0].subscripts);
+    return fmt::format("{}atomic_add(&{}, {});", test.empty() ? "" : fmt::format("if ({}) ", test), state, x);
+}
+
+std::string combined(Monoid m, DType t, const std::string& state, const std::string& x) {
+    const bool real = is_float(t);
+    const char* raw = t == DType::I64 ? "unsigned long long" : "unsigned";
+    switch (m) {
+        case Monoid::Sum: return real ? fmt::format("{} += {};", state, x) : fmt::format("{0} = ({1})(({2}){0} + ({2})({3}));", state, element_type(t), raw, x);
+        case Monoid::Prod: return real ? fmt::format("{} *= {};", state, x) : fmt::format("{0} = ({1})(({2}){0} * ({2})({3}));", state, element_type(t), raw, x);
+        case Monoid::Max: return fmt::format("{0} = larger<{1}>({0}, {2});", state, element_type(t), x);
+        case Monoid::Min: return fmt::format("{0} = smaller<{1}>({0}, {2});", state, element_type(t), x);
+        case Monoid::Any: return fmt::format("{0} = {0} || ({1});", state, x);
+        default: return fmt::format("{0} = {0} && ({1});", state, x);
+    }
+}
+
+}  // namespace acu::codegen

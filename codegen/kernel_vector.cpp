@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <utility>
+
+#include "codegen/kernel_writer.h"
+#include "ir/analysis/affine.h"
+
+namespace acu::codegen {
+
+using namespace ir;
+
+namespace {
+
+/// A chunk of neighbouring points: the one axis of a block that a thread takes `size` points of at once.
+struct Chunk {
+    std::string axis;
+    Index start;
+    int64_t size;
+};
+
+std::optional<Chunk> chunk_of(const Block& b) {
+    if (b.axes.size() != 1 || b.axes[0].vector < 2 || !is_const(b.axes[0].size, b.axes[0].vector)) return {};
+    return Chunk{b.axes[0].name, b.axes[0].base, b.axes[0].vector};
+}
+
+/// Do neighbours along the axis stand side by side in memory?
+bool side_by_side(const Decl& d, const std::vector<Index>& subscripts, const std::string& axis) {
+    if (d.layout || d.strided || d.swizzle || d.dims.empty() || d.scope == Scope::Register || d.scope == Scope::Param) return false;
+    for (size_t i = 0; i + 1 < subscripts.size(); ++i)
+        if (analysis::mentions(subscripts[i], axis)) return false;
+    const auto last = analysis::affine(subscripts.back(), axis);
+    return last && is_const(last->coefficient, 1) && !mentions_load(subscripts.back());
+}
+
+std::vector<Index> at_start(std::vector<Index> subscripts, const Chunk& c) {
+    for (Index& s : subscripts) s = analysis::normal(substitute(s, {{c.axis, c.start}}));
+    return subscripts;
+}
+
+/// Loads that are evaluated at every point: not those behind a condition.
+void certain_loads(const Value& v, std::vector<Value>& out) {
+    if (v->op == Op::Load) {
+        if (v->args.empty()) out.push_back(v);
+        return;
+    }
+    const size_t certain = v->op == Op::Select || v->op == Op::And || v->op == Op::Or ? 1 : v->args.size();
+    for (size_t i = 0; i < certain; ++i) certain_loads(v->args[i], out);
+}
+
+/// Guards split into those about the chunk, all of the form axis < limit, and the rest.
+struct Guards {
+    std::vector<Index> limits;
+    std::vector<Value> rest;
+};
+std::optional<Guards> guards_of(const std::vector<Value>& guards, const std::string& axis) {
+    Guards g;
+    for (const Value& v : guards) {
+        if (!analysis::mentions(v, axis)) {
+            g.rest.push_back(v);
+            continue;
+        }
+        const auto b = analysis::as_below(v);
+        const auto left = b ? analysis::affine(b->left, axis) : std::nullopt;
+        if (!left || !is_const(left->coefficient, 1) || analysis::mentions(b->right, axis)) return {};
+        g.limits.push_back(analysis::normal(b->right - left->rest));
+    }
+    return g;
+}
+
+}  // namespace
+
+std::string KernelWriter::all_of(const std::vector<Value>& conditions) {
+    std::string s;
+    for (const Value& v : conditions) s += fmt::format("{}({})", s.empty() ? "" : " && ", writer_.value(v));
+    return s;
+}
+
+/// T x_1[8]; load_elements<8>(x_1, &x[…]); for … y_1[…] = f(x_1[…]); store_elements<8>(&y[…], y_1)
+bool KernelWriter::vector_block(const Block& b) {
+    const auto chunk = chunk_of(b);
+    const auto guards = chunk ? guards_of(b.guards, chunk->axis) : std::nullopt;
+    if (!guards || is_pair(b.monoid) || is_scatter(b)) return false;
+    std::vector<Value> loads;
+    for (const Value& v : b.vals) certain_loads(v, loads);
+    std::erase_if(loads, [&](const Value& v) { return !side_by_side(writer_.decl(v->name), v->subscripts, chunk->axis); });
+    const auto stores = [&](const Access& o) { return b.monoid == Monoid::None && side_by_side(writer_.decl(o.tensor), o.subscripts, chunk->axis); };
+    if (loads.empty() && std::ranges::none_of(b.outs, stores)) return false;
+
+    const analysis::Facts before = facts_;
+    headers_.insert("elements");
+    const std::string outer = all_of(guards->rest);
+    if (!outer.empty()) line("if ({}) {{", outer), ++depth_;
+    for (const Value& g : guards->rest) facts_.add(g);
+    std::string full;
+    for (const Index& limit : guards->limits) full += fmt::format("{}{} <= {}", full.empty() ? "" : " && ", writer_.index(chunk->start + constant(chunk->size)), writer_.index(limit));
+    if (!full.empty()) line("if ({}) {{", full), ++depth_;
+    else line("{{"), ++depth_;
+    vector_points(b, loads, stores);
+    --depth_;
+    if (!full.empty()) {
+        line("}} else {{");
+        ++depth_;
+        Block single = b;
+        single.guards.clear();
+        for (const Index& limit : guards->limits) single.guards.push_back(analysis::below(ir::name(chunk->axis), limit));
+        scalar_block(single);
+        --depth_;
+    }
+    line("}}");
+    if (!outer.empty()) --depth_, line("}}");
+    facts_ = before;
+    return true;
+}
+
+void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads, const std::function<bool(const Access&)>& stores) {
+    const Chunk chunk = *chunk_of(b);
+    const analysis::Facts before = facts_;
+    const std::string offset = fmt::format("{} - {}", names_.of(chunk.axis), writer_.index(chunk.start, 1, true));
+    std::map<std::string, std::string> vectors;    // by the text of what is loaded
+    std::vector<std::pair<const ValueNode*, std::string>> named;
+    for (const Value& v : loads) {
+        const Decl& d = writer_.decl(v->name);
+        const auto [it, fresh] = vectors.try_emplace(print(v));
+        if (fresh) {
+            it->second = names_.fresh(v->name + "_v");
+            line("{} {}[{}];", element_type(d.type), it->second, chunk.size);
+            line("load_elements<{}>({}, &{});", chunk.size, it->second, writer_.element(v->name, at_start(v->subscripts, chunk)));
+        }
+        const std::string cell = fmt::format("{}[{}]", it->second, offset);
+        named.emplace_back(v.get(), widened(d.type) == d.type ? cell : fmt::format("widen({})", cell));
+    }
+    std::vector<std::string> results(b.outs.size());
+    for (size_t i = 0; i < b.outs.size(); ++i)
+        if (stores(b.outs[i])) {
+            results[i] = names_.fresh(b.outs[i].tensor + "_v");
+            line("{} {}[{}];", element_type(writer_.decl(b.outs[i].tensor).type), results[i], chunk.size);
+        }
+    axis_loop(b.axes[0]);
+    for (const auto& [node, text] : named) writer_.name_value(node, text);
+    writer_.redirect(results.empty() ? std::map<std::string, std::string>{} : redirected(b, results, offset));
+    statement(b);
+    writer_.redirect({});
+    --depth_;
+    facts_ = before;
+    for (size_t i = 0; i < b.outs.size(); ++i)
+        if (!results[i].empty()) line("store_elements<{}>(&{}, {});", chunk.size, writer_.element(b.outs[i].tensor, at_start(b.outs[i].subscripts, chunk)), results[i]);
+}
+
+std::map<std::string, std::string> KernelWriter::redirected(const Block& b, const std::vector<std::string>& results, const std::string& offset) {
+    std::map<std::string, std::string> to;
+    for (size_t i = 0; i < b.outs.size(); ++i)
+        if (!results[i].empty()) to[writer_.element(b.outs[i].tensor, b.outs[i].subscripts)] = fmt::format("{}[{}]", results[i], offset);
+    return to;
+}
+
+// ---- asynchronous copies
+
+namespace {
+
+/// What a copy takes where: a load, the conditions without which it is zero.
+struct Source {
+    Value load;
+    std::vector<Value> conditions;
+};
+
+/// `x[i]`, `(x[i] default 0)`, `(x[i] if c else 0)`; nothing for another value.
+std::optional<Source> source_of(const Value& v) {
+    const auto zero = [](const Value& c) { return c->op == Op::Const && c->number == 0 && c->integer == 0 && !std::signbit(c->number); };
+    if (v->op == Op::Select && zero(v->args[2])) {
+        auto inner = source_of(v->args[1]);
+        if (inner) inner->conditions.push_back(v->args[0]);
+        return inner;
+    }
+    if (v->op != Op::Load || (!v->args.empty() && !zero(v->args[0]))) return {};
+    return Source{v, {}};
+}
+
+}  // namespace
+
+/// copy_elements_async<8>(&x_t[…], &x[…], valid): `valid` of the chunk's elements exist, the rest are zero.
+bool KernelWriter::async_copy(const Block& b) {
+    const auto source = source_of(b.vals[0]);
+    Chunk chunk{"", nullptr, 1};
+    if (!b.axes.empty()) {
+        const auto c = chunk_of(b);
+        if (!c) return false;
+        chunk = *c;
+    }
+    if (!source || b.outs.size() != 1 || b.monoid != Monoid::None) return false;
+    const Decl &from = writer_.decl(source->load->name), &to = writer_.decl(b.outs[0].tensor);
+    if (from.type != to.type || mentions_any_load(source->load)) return false;
+    if (chunk.size > 1 && (!side_by_side(from, source->load->subscripts, chunk.axis) || !side_by_side(to, b.outs[0].subscripts, chunk.axis))) return false;
+    std::vector<Value> conditions = source->conditions;
+    if (!source->load->args.empty())
+        for (size_t i = 0; i < from.dims.size(); ++i) {
+            const Index& s = source->load->subscripts[i];
+            if (!facts_.nonnegative(s)) {
+                if (chunk.size > 1 && analysis::mentions(s, chunk.axis)) return false;
+                conditions.push_back(analysis::below(constant(-1), s));
+            }
+            conditions.push_back(analysis::below(s, from.dims[i].size));
+        }
+    const auto guards = guards_of(b.guards, chunk.axis), limits = guards_of(conditions, chunk.axis);
+    if (!guards || !limits) return false;
+    headers_.insert("async"), headers_.insert("elements");
+    const std::string outer = all_of(guards->rest), exists = all_of(limits->rest);
+    std::string valid = std::to_string(chunk.size);
+    for (const Guards* g : {&*guards, &*limits})
+        for (const Index& limit : g->limits) valid = fmt::format("smaller<Index>({}, {})", valid, writer_.index(analysis::normal(limit - chunk.start)));
+    if (!exists.empty()) valid = fmt::format("{} ? {} : 0", exists, valid);
+    if (!outer.empty()) line("if ({}) {{", outer), ++depth_;
+    else line("{{"), ++depth_;
+    const auto first = [&](const std::vector<Index>& s) { return chunk.size > 1 ? at_start(s, chunk) : s; };
+    line("const int valid = (int)({});", valid);
+    line("copy_elements_async<{}>(&{}, valid > 0 ? &{} : {}, valid);", chunk.size, writer_.element(b.outs[0].tensor, first(b.outs[0].subscripts)), writer_.element(from.name, first(source->load->subscripts)),
+         names_.buffer(from.name));
+    --depth_;
+    line("}}");
+    return true;
+}
+
+bool KernelWriter::mentions_any_load(const Value& load) {
+    return std::ranges::any_of(load->subscripts, mentions_load);
+}
+
+}  // namespace acu::codegen

@@ -1,0 +1,85 @@
+#pragma once
+#include <fmt/format.h>
+
+#include "codegen/emit.h"
+#include "codegen/expression.h"
+
+namespace acu::codegen {
+
+/// Writes the text of one kernel. Two forms: one thread an iteration of the grid loop (the fallback), or a block of threads an iteration (a loop that lowering
+/// spread over threads).
+class KernelWriter {
+  public:
+    KernelWriter(const ir::Program& p, const ir::Stmt& kernel, const EmitOptions& options);
+    Kernel write(const std::string& name);
+
+  private:
+    // kernel.cpp: the frame
+    template <class... A>
+    void line(fmt::format_string<A...> format, A&&... args) {
+        text_ += std::string(4 * depth_, ' ') + fmt::format(format, std::forward<A>(args)...) + provenance_ + "\n";
+    }
+    void use(const ir::Index& e);
+    void use_sizes(const std::string& tensor);
+    void use(const ir::Value& v);
+    void use(const ir::Body& body);
+    std::vector<KernelArgument> arguments();
+    void parameter(const KernelArgument& a);
+    void cell_loop();
+    void add_let(const ir::Let& x);
+    ir::Index outermost(const ir::Index& total, const ir::Index& inner) const;
+    std::vector<const ir::Decl*> outs() const;
+    void declare(const ir::Decl& d);
+
+    // kernel_statement.cpp: statements
+    void body(const ir::Body& stmts);
+    void one(const ir::Stmt& s);
+    void serial_loop(const ir::Loop& l);
+    void branch(const ir::If& i);
+    void block(const ir::Block& b);
+    void scalar_block(const ir::Block& b);
+    void axis_loop(const ir::Axis& a);
+    void statement(const ir::Block& b);
+    std::vector<std::string> effects(const ir::Block& b);
+    std::string keep(const ir::Block& b);
+    std::vector<std::string> combine(const ir::Block& b);
+    std::string narrow_combined(const ir::Block& b, ir::DType type, const std::string& state, const std::string& x) const;
+    std::string scatter(const ir::Block& b, const std::string& state, const std::string& x);
+    void known(const ir::Let& x);
+
+    // kernel_block.cpp: what the threads of a block do together
+    void block_loops();
+    void share(const ir::Body& body);
+    void share(const ir::Decl& d);
+    std::string share(const std::string& name, std::string_view type, int64_t count, int64_t bytes, int64_t alignment);
+    void thread_loop(const ir::Loop& l);
+    void collective(const ir::Block& b);
+    void sync(const ir::Sync& y);
+
+    // kernel_vector.cpp: chunks of neighbouring elements, asynchronous copies; false: the block has not that form
+    bool vector_block(const ir::Block& b);
+    void vector_points(const ir::Block& b, const std::vector<ir::Value>& loads, const std::function<bool(const ir::Access&)>& stores);
+    std::map<std::string, std::string> redirected(const ir::Block& b, const std::vector<std::string>& results, const std::string& offset);
+    bool async_copy(const ir::Block& b);
+    static bool mentions_any_load(const ir::Value& load);
+    std::string all_of(const std::vector<ir::Value>& conditions);
+
+    const ir::Program& p_;
+    const ir::Loop& loop_;
+    const EmitOptions& options_;
+    int64_t threads_ = 0;    ///< of a block; 0: one thread an iteration
+    std::map<std::string, const ir::Decl*> buffers_;
+    Identifiers names_;
+    ir::analysis::Facts facts_;
+    ExpressionWriter writer_;
+    std::set<std::string> used_, used_buffers_, written_, headers_;
+    std::string parameters_, text_, shared_text_, provenance_;
+    int64_t shared_bytes_ = 0;
+    size_t depth_ = 1;
+    bool in_threads_ = false;
+};
+
+/// `state op= x` as a statement.
+std::string combined(ir::Monoid m, ir::DType t, const std::string& state, const std::string& x);
+
+}  // namespace acu::codegen

@@ -1,0 +1,293 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
+#include "ir/lower/spread.h"
+
+namespace acu::ir::lower {
+namespace {
+
+constexpr std::string_view copy_async = "common.copy_async";
+
+/// An access that other threads may see. `mapping`: which thread runs which point, as text; empty: any.
+struct Seen {
+    analysis::Touch touch;
+    std::string mapping;
+    bool async = false;
+    std::string text() const {
+        std::string s = fmt::format("{} {} {} {}", touch.tensor, touch.write, async, mapping);
+        for (const Index& i : touch.subscripts) s += " " + print(analysis::normal(i));
+        for (const Index& i : touch.version) s += " {" + print(analysis::normal(i));
+        return s;
+    }
+};
+using Pending = std::map<std::string, Seen>;    ///< by text: since the last barrier
+
+/// Asynchronous copies of a loop, one group an iteration: the copies of iteration i + distance are started in iteration i.
+struct Groups {
+    std::string loop;
+    int64_t distance = 0;
+    bool first = true;    ///< the copies stand before their readers
+};
+
+class Placement {
+  public:
+    Placement(const Program& p, const Loop& kernel, int64_t threads, int64_t warp) : p_(p), collectives_meet_(threads > warp) {
+        collect_decls(kernel.body, decls_);
+        for (const Decl& d : kernel.allocs) decls_.insert_or_assign(d.name, d);
+        for (const Decl& d : p.decls) decls_.insert_or_assign(d.name, d);
+    }
+
+    Body run(const Body& stmts) {
+        Pending none;
+        return body(stmts, none);
+    }
+
+  private:
+    // ---- what a statement does to memory that threads share
+
+    bool shared(const std::string& buffer) const {
+        const auto it = decls_.find(buffer);
+        if (it == decls_.end()) return false;
+        const Scope s = it->second.scope;
+        return s == Scope::Shared || s == Scope::Cluster || s == Scope::Temp || s == Scope::Out;
+    }
+
+    void seen_in(const Stmt& s, const std::string& mapping, std::vector<Seen>& out) const {
+        if (const auto* b = std::get_if<Block>(&s->node)) {
+            for (analysis::Touch& t : analysis::touches(*b)) {
+                if (!shared(t.tensor)) continue;
+                const bool async = t.write && b->via == copy_async;
+                out.push_back({std::move(t), mapping, async});
+            }
+            return;
+        }
+        for (const Body* inner : bodies_of(s))
+            for (const Stmt& x : *inner) seen_in(x, mapping, out);
+    }
+
+    /// The loops over threads and registers around a block, with their names made alike.
+    static std::string mapping_of(const Loop& t) {
+        std::string s = print(t.extent);
+        IndexMap alike{{t.var, ir::name("t")}};
+        const Loop* l = &t;
+        while (l) {
+            if (l != &t) alike.insert_or_assign(l->var, ir::name("r")), s += " " + print(substitute(l->extent, alike));
+            for (const Let& x : l->lets) s += fmt::format(" {}={}", x.name, print(substitute(x.value, alike)));
+            l = l->body.size() == 1 ? std::get_if<Loop>(&l->body[0]->node) : nullptr;
+        }
+        return s;
+    }
+
+    // ---- conflicts
+
+    /// The same point in both has the same cell and the same thread.
+    static bool same_thread(const Seen& a, const Seen& b) {
+        if (a.mapping.empty() || a.mapping != b.mapping || !analysis::same(a.touch.subscripts, b.touch.subscripts)) return false;
+        std::set<std::string> named;
+        for (const Index& i : a.touch.subscripts)
+            if (i->op == IndexOp::Name) named.insert(i->name);
+        // every let of the mapping, `name=…`, is subscripted as it is, so that a cell has one point
+        for (size_t at = a.mapping.find('='); at != std::string::npos; at = a.mapping.find('=', at + 1)) {
+            const size_t from = a.mapping.rfind(' ', at) + 1;
+            const std::string n = a.mapping.substr(from, at - from);
+            const bool start = n.ends_with(".c") || n == "c" || n.find(".c") != std::string::npos;    // of a chunk or a count: its axis is named by itself
+            if (!start && !named.contains(n)) return false;
+        }
+        return true;
+    }
+
+    /// Versions of one ring that are never in one slot.
+    bool other_slot(const Seen& a, const Seen& b) const {
+        const int64_t versions = decls_.at(a.touch.tensor).ring.versions;
+        if (versions < 2 || a.touch.version.size() != 1 || b.touch.version.size() != 1) return false;
+        const Index d = analysis::normal(a.touch.version[0] - b.touch.version[0]);
+        return is_const(d) && d->value % versions != 0;
+    }
+
+    bool conflict(const Seen& a, const Seen& b) const {
+        return a.touch.tensor == b.touch.tensor && (a.touch.write || b.touch.write) && !same_thread(a, b) && !other_slot(a, b);
+    }
+
+    // ---- the walk
+
+    Body body(const Body& stmts, Pending& pending) {
+        Body out;
+        for (const Stmt& s : stmts) statement(s, pending, out);
+        return out;
+    }
+
+    void statement(const Stmt& s, Pending& pending, Body& out) {
+        const auto* l = std::get_if<Loop>(&s->node);
+        if (l && l->kind != LoopKind::Thread) return out.push_back(loop(s, *l, pending));
+        if (const auto* i = std::get_if<If>(&s->node)) return condition(s, *i, pending, out);
+        std::vector<Seen> mine;
+        seen_in(s, l ? mapping_of(*l) : "", mine);
+        separate(s, mine, pending, out);
+        const auto* b = std::get_if<Block>(&s->node);
+        if (b && b->via == "common.block_reduce" && collectives_meet_) pending.clear();
+        for (Seen& x : mine) add(pending, std::move(x));
+        out.push_back(s);
+    }
+
+    static void add(Pending& pending, Seen x) {
+        std::string key = x.text();
+        pending.emplace(std::move(key), std::move(x));
+    }
+
+    void separate(const Stmt& s, const std::vector<Seen>& mine, Pending& pending, Body& out) const {
+        bool any = false, async = false;
+        for (const Seen& x : mine)
+            for (const auto& [key, before] : pending)
+                if (conflict(before, x)) any = true, async |= before.async;
+        if (!any) return;
+        if (async) out.push_back(make_stmt(s->loc, Sync{SyncOp::CopyWait, {}, {constant(in_flight(mine))}}));
+        out.push_back(make_stmt(s->loc, Sync{SyncOp::Barrier}));
+        Pending still;    // copies that are on their way stay so
+        for (auto& [key, x] : pending)
+            if (x.async && std::ranges::none_of(mine, [&](const Seen& m) { return conflict(x, m); })) still.emplace(key, std::move(x));
+        pending = std::move(still);
+    }
+
+    /// Groups that may still be on their way where `mine` needs its own: those of later iterations.
+    int64_t in_flight(const std::vector<Seen>& mine) const {
+        if (groups_.empty() || groups_.back().distance == 0) return 0;
+        const Groups& g = groups_.back();
+        for (const Seen& x : mine)
+            if (!x.touch.write && x.touch.version.size() == 1 && decls_.at(x.touch.tensor).ring.versions > 1 && !is_name(x.touch.version[0], g.loop)) return 0;
+        return g.first ? g.distance : g.distance - 1;
+    }
+
+    Stmt loop(const Stmt& s, const Loop& l, Pending& pending) {
+        groups_.push_back(groups_of(l));
+        Pending incoming = pending;
+        Loop n = l;
+        for (int round = 0; round < 10; ++round) {    // until one more iteration adds nothing (rings: as many as they have versions)
+            Pending end = incoming;
+            n.body = body(l.body, end);
+            const size_t before = incoming.size();
+            for (auto& [key, x] : end) add(incoming, earlier(x, l));
+            if (incoming.size() == before || round == 9) {
+                pending = std::move(incoming);
+                for (auto& [key, x] : end) add(pending, x);
+                break;
+            }
+        }
+        groups_.pop_back();
+        return with_node(s, std::move(n));
+    }
+
+    /// The access as the next iteration sees it.
+    static Seen earlier(Seen x, const Loop& l) {
+        const IndexMap shift{{l.var, ir::name(l.var) - constant(1)}};
+        for (Index& e : x.touch.subscripts) e = substitute(e, shift);
+        for (Index& e : x.touch.version) e = substitute(e, shift);
+        if (!l.lets.empty() || x.mapping.find(l.var) != std::string::npos) x.mapping.clear();
+        return x;
+    }
+
+    void condition(const Stmt& s, const If& i, Pending& pending, Body& out) {
+        std::vector<Seen> mine;
+        analysis::for_each_load(i.condition, [&](const Value& v) {
+            if (shared(v->name)) mine.push_back({{v->name, v->subscripts, v->version, false}, "", false});
+        });
+        separate(s, mine, pending, out);
+        Pending other = pending;
+        If n{i.condition, body(i.body, pending), body(i.otherwise, other)};
+        for (auto& [key, x] : other) pending.emplace(key, x);
+        for (Seen& x : mine) add(pending, std::move(x));
+        out.push_back(with_node(s, std::move(n)));
+    }
+
+    // ---- groups of copies
+
+    /// One commit an iteration at most, and all its copies the same distance ahead: then waits can leave later groups on their way.
+    Groups groups_of(const Loop& l) const {
+        Groups g{l.var, 0, true};
+        int commits = 0;
+        bool read_before = false, regular = true;
+        for (const Stmt& s : l.body) {
+            if (const auto* y = std::get_if<Sync>(&s->node); y && y->op == SyncOp::CopyCommit) ++commits;
+            std::vector<Seen> mine;
+            seen_in(s, "", mine);
+            for (const Seen& x : mine) {
+                if (!x.async) {
+                    read_before |= commits == 0 && !x.touch.version.empty();
+                    continue;
+                }
+                const Index d = x.touch.version.size() == 1 ? analysis::normal(x.touch.version[0] - ir::name(l.var)) : nullptr;
+                regular &= d && is_const(d) && d->value > 0 && (g.distance == 0 || g.distance == d->value);
+                if (d && is_const(d)) g.distance = d->value;
+            }
+        }
+        if (commits != 1 || !regular) g.distance = 0;
+        g.first = !read_before;
+        return g;
+    }
+
+    const Program& p_;
+    bool collectives_meet_;
+    Decls decls_;
+    std::vector<Groups> groups_;
+};
+
+// ---- groups of asynchronous copies, before barriers are placed
+
+bool only_async(const Stmt& s) {
+    bool any = false, all = true;
+    for_each_block({s}, [&](const Block& b, Loc) { (b.via == copy_async ? any : all) = b.via == copy_async; });
+    return any && all;
+}
+bool has_async(const Stmt& s) {
+    bool any = false;
+    for_each_block({s}, [&](const Block& b, Loc) { any |= b.via == copy_async; });
+    return any;
+}
+
+Stmt commit(Loc loc) { return make_stmt(loc, Sync{SyncOp::CopyCommit}); }
+
+/// A commit behind each run of copies; so that groups can be counted, the loop that starts the first d copies of a pipeline makes d groups whatever its trips are.
+Body with_groups(const Body& stmts) {
+    Body out;
+    bool open = false;
+    for (const Stmt& s : stmts) {
+        const auto* l = std::get_if<Loop>(&s->node);
+        const bool serial = l && l->kind != LoopKind::Thread && has_async(s);
+        if (open && (serial || !only_async(s))) out.push_back(commit(s->loc)), open = false;
+        if (serial) {
+            out.push_back(map_bodies(s, with_groups));
+            if (l->var.ends_with(".pre") && l->extent->op == IndexOp::Min && is_const(l->extent->args[0])) {
+                Loop pad;
+                pad.var = l->var + ".none";
+                pad.extent = l->extent->args[0] - l->extent;
+                pad.body = {commit(s->loc)};
+                out.push_back(make_stmt(s->loc, std::move(pad)));
+            }
+            continue;
+        }
+        out.push_back(only_async(s) || std::holds_alternative<Block>(s->node) || (l && l->kind == LoopKind::Thread) ? s : map_bodies(s, with_groups));
+        open |= only_async(s);
+    }
+    if (open) out.push_back(commit(stmts.back()->loc));
+    return out;
+}
+
+}  // namespace
+
+Result<Program> place_barriers(const Program& p, const Target& target) {
+    Program out = p;
+    for (Stmt& s : out.body) {
+        const auto* l = std::get_if<Loop>(&s->node);
+        if (!l || !l->threads) continue;
+        s = with_node(s, map_block_body(*l, [&](const Loop& inner) {
+            Loop n = inner;
+            n.body = Placement(p, inner, l->threads, target.warp).run(with_groups(inner.body));
+            return n;
+        }));
+    }
+    return out;
+}
+
+}  // namespace acu::ir::lower

@@ -1,0 +1,341 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
+#include "ir/analysis/facts.h"
+#include "ir/layout_use.h"
+#include "ir/lower/spread.h"
+
+namespace acu::ir::lower {
+namespace {
+
+using analysis::below;
+using analysis::normal;
+
+/// A loop with that many trips at most is written out, so that registers have constant indices.
+constexpr int64_t most_unrolled = 64;
+
+class Distribution {
+  public:
+    Distribution(const Program& p, const Loop& kernel, int64_t threads, const Target& target) : p_(p), threads_(threads), warp_(target.warp) {
+        collect_decls(kernel.body, decls_);
+        for (const Decl& d : kernel.allocs) decls_.insert_or_assign(d.name, d);
+        names_taken({make_stmt({}, kernel)});
+    }
+
+    Loop kernel(const Loop& l) {
+        Loop n = l;
+        n.body = body(l.body);
+        n.allocs = per_thread(n.allocs);
+        n.allocs.insert(n.allocs.begin(), made_.begin(), made_.end());
+        return n;
+    }
+
+  private:
+    // ---- names
+
+    void names_taken(const Body& stmts) {
+        for (const Stmt& s : stmts) {
+            if (const auto* l = std::get_if<Loop>(&s->node)) taken_.insert(l->var);
+            for (const Body* b : bodies_of(s)) names_taken(*b);
+        }
+        for_each_block(stmts, [&](const Block& b, Loc) {
+            for (const Axis& a : b.axes) taken_.insert(a.name);
+        });
+        for (const Dim& d : p_.dims) taken_.insert(d.name);
+    }
+    std::string fresh(const std::string& stem) {
+        std::string s = stem;
+        for (int i = 2; !taken_.insert(s).second; ++i) s = stem + std::to_string(i);
+        return s;
+    }
+
+    // ---- buffers
+
+    /// Registers get the thread as their first dimension; the rest are the registers of a thread, or the logical window where every thread holds it whole.
+    std::vector<Decl> per_thread(std::vector<Decl> list) const {
+        for (Decl& d : list)
+            if (d.layout) d.dims = thread_dims(d);
+        return list;
+    }
+    std::vector<Window> thread_dims(const Decl& d) const {
+        std::vector<Window> dims{{constant(0), constant(threads_)}};
+        if (is_replicated(*d.layout) && d.layout->rank() > 0) dims.insert(dims.end(), d.dims.begin(), d.dims.end());
+        else if (!is_replicated(*d.layout)) dims.push_back({constant(0), constant(d.layout->size("reg"))});
+        return dims;
+    }
+
+    /// Where a thread's loads and stores of register tiles go: `slot` is the register of the point's own cell.
+    struct Mine {
+        std::string thread;
+        Index slot;
+    };
+    std::optional<std::vector<Index>> registers(const std::string& tile, const std::vector<Index>& subscripts, const Mine& m) const {
+        const auto it = decls_.find(tile);
+        if (it == decls_.end() || !it->second.layout) return {};
+        std::vector<Index> out{ir::name(m.thread)};
+        if (is_replicated(*it->second.layout)) out.insert(out.end(), subscripts.begin(), subscripts.end());
+        else out.push_back(m.slot);
+        return out;
+    }
+    Block in_thread(Block b, const Mine& m) const {
+        for (Access& o : b.outs)
+            if (auto at = registers(o.tensor, o.subscripts, m)) o.subscripts = std::move(*at);
+        const auto load = [&](const Value& v) -> Value {
+            const auto at = v->op == Op::Load ? registers(v->name, v->subscripts, m) : std::nullopt;
+            return at ? with_source(v, v->name, *at) : nullptr;
+        };
+        for (Value& v : b.vals) v = replace(v, load);
+        for (Value& v : b.guards) v = replace(v, load);
+        return b;
+    }
+
+    // ---- statements
+
+    Body body(const Body& stmts) {
+        Body out;
+        for (const Stmt& s : stmts) {
+            if (const auto* b = std::get_if<Block>(&s->node)) {
+                const Body now = block(s, *b);
+                out.insert(out.end(), now.begin(), now.end());
+                continue;
+            }
+            const Stmt inner = map_bodies(s, [&](const Body& x) { return body(x); });
+            const auto* l = std::get_if<Loop>(&inner->node);
+            if (!l || l->allocs.empty()) {
+                out.push_back(inner);
+                continue;
+            }
+            Loop n = *l;
+            n.allocs = per_thread(n.allocs);
+            out.push_back(with_node(inner, std::move(n)));
+        }
+        return out;
+    }
+
+    Body block(const Stmt& s, const Block& b) {
+        if (is_collective(b)) return collective(s, b);
+        const bool each = std::ranges::any_of(b.outs, [&](const Access& o) { return layout(o.tensor) && is_replicated(*layout(o.tensor)); });
+        if (each) return {by_every_thread(s, b)};
+        return {spread(s, b, parallel_axes(b), other_axes(b))};
+    }
+    const Layout* layout(const std::string& tile) const {
+        const auto it = decls_.find(tile);
+        return it == decls_.end() || !it->second.layout ? nullptr : &*it->second.layout;
+    }
+
+    Loop thread_loop(int64_t extent) {
+        Loop t;
+        t.var = fresh("t");
+        t.kind = LoopKind::Thread;
+        t.extent = constant(extent);
+        return t;
+    }
+
+    Stmt by_every_thread(const Stmt& s, const Block& b) {
+        Loop t = thread_loop(threads_);
+        t.body = {with_node(s, in_thread(b, {t.var, nullptr}))};
+        return with_node(s, std::move(t));
+    }
+
+    // ---- points over threads
+
+    /// The layout of the block's points: that of the register tiles that it touches, else one made for its box.
+    std::optional<Layout> points_layout(const Block& b, const std::vector<Axis>& axes) const {
+        for (const analysis::Touch& t : analysis::touches(b)) {
+            const Layout* l = layout(t.tensor);
+            if (!l || is_replicated(*l)) continue;
+            if (const auto dims = own_cell(axes, t.subscripts, decls_.at(t.tensor))) return l->projected(*dims);
+        }
+        const auto shape = constant_sizes(axes);
+        if (!shape || axes.empty()) return axes.empty() ? std::optional(Layout(0)) : std::nullopt;
+        int axis = static_cast<int>(axes.size()) - 1;
+        int64_t vector = 1;
+        for (size_t k = 0; k < axes.size(); ++k)
+            if (axes[k].vector > vector && (*shape)[k] % axes[k].vector == 0) vector = axes[k].vector, axis = static_cast<int>(k);
+        if (std::ranges::find(*shape, 0) != shape->end()) return {};
+        const auto found = distribute(*shape, threads_, warp_, axis, vector);
+        return found ? std::optional(found->layout) : std::nullopt;
+    }
+
+    /// Spreads the points of `axes` over the threads; `rest` run inside each.
+    Stmt spread(const Stmt& s, const Block& b, const std::vector<Axis>& axes, const std::vector<Axis>& rest) {
+        const auto l = points_layout(b, axes);
+        return l ? by_layout(s, b, *l, axes, rest) : by_number(s, b, axes, rest);
+    }
+
+    /// Points next to each other in registers along one axis, which stays an axis of the block.
+    struct Chunk {
+        int axis = -1;
+        int64_t size = 1;
+    };
+    static Chunk chunk_of(const Layout& l, const std::vector<Axis>& axes) {
+        for (size_t k = 0; k < axes.size(); ++k)
+            if (const int64_t w = std::min(axes[k].vector, width(l, static_cast<int>(k))); w > 1) return {static_cast<int>(k), w};
+        return {};
+    }
+
+    static Index term(const IndexTerm& t, const std::map<std::string, Index>& inputs) {
+        Index e = div(inputs.at(t.input), constant(t.divisor));
+        if (t.modulus) e = mod(e, constant(t.modulus));
+        return e * constant(t.stride);
+    }
+
+    Stmt by_layout(const Stmt& s, const Block& b, const Layout& l, const std::vector<Axis>& axes, const std::vector<Axis>& rest) {
+        const int64_t lanes = l.size("lane"), warps = l.size("warp"), regs = l.size("reg");
+        const Chunk chunk = chunk_of(l, axes);
+        Loop t = thread_loop(warps > 1 ? warps * warp_ : lanes);
+        Loop r;
+        r.var = fresh("r");
+        r.extent = constant(regs / chunk.size);
+        r.kind = regs / chunk.size <= most_unrolled ? LoopKind::Unroll : LoopKind::Serial;
+        const bool once = regs == chunk.size;
+        const Index first = once ? constant(0) : ir::name(r.var) * constant(chunk.size);
+        const Index thread = ir::name(t.var);
+        const std::map<std::string, Index> inputs{{"reg", first}, {"lane", warps > 1 ? mod(thread, constant(warp_)) : thread}, {"warp", div(thread, constant(warp_))}};
+        Block n = b;
+        n.axes = rest;
+        Index slot = first;
+        const Coord reach = l.extent();
+        for (size_t k = 0; k < axes.size(); ++k) {
+            Index at = axes[k].base;
+            for (const IndexTerm& x : index_form(l, static_cast<int>(k)).terms()) at = at + term(x, inputs);
+            const auto size = constant_sizes(std::vector<Axis>{axes[k]});
+            if (reach[k] > (*size)[0]) n.guards.push_back(below(ir::name(axes[k].name), normal(axes[k].base + axes[k].size)));
+            if (static_cast<int>(k) != chunk.axis) {
+                r.lets.push_back({axes[k].name, normal(at)});
+                continue;
+            }
+            const std::string start = fresh(axes[k].name + ".c");
+            r.lets.push_back({start, normal(at)});
+            n.axes.insert(n.axes.begin(), {axes[k].name, AxisKind::Par, ir::name(start), constant(chunk.size), chunk.size});
+            slot = first + ir::name(axes[k].name) - ir::name(start);
+        }
+        if (warps > 1 && lanes < warp_) n.guards.push_back(below(mod(thread, constant(warp_)), constant(lanes)));
+        const Stmt inside = with_node(s, in_thread(std::move(n), {t.var, slot}));
+        if (once) t.lets = r.lets, t.body = {inside};
+        else r.body = {inside}, t.body = {with_node(s, std::move(r))};
+        return with_node(s, std::move(t));
+    }
+
+    /// A box whose size is not known: point number r*threads + t, the last axis (or the vectorised one) fastest.
+    Stmt by_number(const Stmt& s, const Block& b, const std::vector<Axis>& axes, const std::vector<Axis>& rest) {
+        Loop t = thread_loop(threads_);
+        Loop r;
+        r.var = fresh("r");
+        Block n = b;
+        n.axes = rest;
+        Index total = constant(1);
+        const std::string c = fresh("c");
+        std::vector<Let> lets;
+        for (size_t k = axes.size(); k-- > 0;) {
+            const Axis& a = axes[k];
+            const Index size = binary(IndexOp::Max, constant(0), a.size), count = a.vector > 1 ? ceil_div(size, constant(a.vector)) : size;
+            const Index digit = k == 0 ? div(ir::name(c), total) : mod(div(ir::name(c), total), count);
+            if (a.vector > 1) {
+                const std::string start = fresh(a.name + ".c");
+                lets.push_back({start, a.base + constant(a.vector) * digit});
+                n.axes.insert(n.axes.begin(), {a.name, AxisKind::Par, ir::name(start), constant(a.vector), a.vector});
+                n.guards.push_back(below(ir::name(a.name), a.base + a.size));
+            } else lets.push_back({a.name, a.base + digit});
+            total = total * count;
+        }
+        r.extent = div(total - ir::name(t.var) + constant(threads_ - 1), constant(threads_));
+        r.lets.push_back({c, ir::name(r.var) * constant(threads_) + ir::name(t.var)});
+        r.lets.insert(r.lets.end(), lets.begin(), lets.end());
+        r.body = {with_node(s, in_thread(std::move(n), {t.var, nullptr}))};
+        t.body = {with_node(s, std::move(r))};
+        return with_node(s, std::move(t));
+    }
+
+    // ---- collectives
+
+    /// out[i] op= v over k!   ->   part[t] = id;  for t { part[t] op= v over my k };  out[i] op= part[j] over j! in threads      (i: one after another)
+    Body collective(const Stmt& s, const Block& b) {
+        const Decl& state = find(b.outs[0].tensor);
+        Decl part{fresh_buffer(b.label + ".part"), Scope::Register, widened(state.type), {}};
+        part.layout = Layout(0);
+        made_.push_back(with_threads(part));
+        decls_.insert_or_assign(part.name, part);
+        Body rows{fill(s, part, b), partial(s, part, b), combine(s, part, b)};
+        for (const Axis& a : parallel_axes(b)) {
+            Loop l;
+            l.var = fresh(a.name + ".r");
+            l.extent = a.size;
+            l.lets = {{a.name, a.base + ir::name(l.var)}};
+            l.body = std::move(rows);
+            rows = {with_node(s, std::move(l))};
+        }
+        return rows;
+    }
+
+    const Decl& find(const std::string& buffer) const {
+        const auto it = decls_.find(buffer);
+        return it == decls_.end() ? *p_.find(buffer) : it->second;
+    }
+    std::string fresh_buffer(const std::string& stem) const {
+        std::string s = stem;
+        for (int i = 2; decls_.contains(s) || p_.find(s); ++i) s = stem + std::to_string(i);
+        return s;
+    }
+    Decl with_threads(Decl d) const {
+        d.dims = {{constant(0), constant(threads_)}};
+        return d;
+    }
+
+    Stmt fill(const Stmt& s, const Decl& part, const Block& b) {
+        Loop t = thread_loop(threads_);
+        t.body = {with_node(s, Block{part.name + ".init", {}, {{part.name, {ir::name(t.var)}}}, Monoid::None, {identity(b.monoid, part.type)}})};
+        return with_node(s, std::move(t));
+    }
+
+    Stmt partial(const Stmt& s, const Decl& part, Block b) {
+        std::vector<Axis> reduced = other_axes(b);
+        for (Axis& a : reduced) a.kind = AxisKind::Par;    // spread like points; the state is the thread's own
+        b.label = part.name;
+        b.via.clear();
+        b.outs = {{part.name, {}}};
+        Stmt out = spread(with_node(s, b), b, reduced, {});
+        return out;
+    }
+
+    Stmt combine(const Stmt& s, const Decl& part, const Block& b) {
+        const Layout* all = layout(b.outs[0].tensor);
+        const std::string j = fresh("j"), t = fresh("t");
+        Block n{b.label, {}, b.outs, b.monoid, {load(part.name, part.type, {ir::name(j)})}};
+        for (const Value& g : b.guards)
+            if (!analysis::meet(analysis::names_in(g), reduced_names(b))) n.guards.push_back(g);
+        if (all) {
+            n.axes.push_back({t, AxisKind::Par, constant(0), constant(threads_)});
+            n.outs[0].subscripts.insert(n.outs[0].subscripts.begin(), ir::name(t));
+        }
+        n.axes.push_back({j, AxisKind::Red, constant(0), constant(threads_)});
+        n.via = b.via;
+        return with_node(s, std::move(n));
+    }
+    static std::set<std::string> reduced_names(const Block& b) {
+        std::set<std::string> out;
+        for (const Axis& a : other_axes(b)) out.insert(a.name);
+        return out;
+    }
+
+    const Program& p_;
+    int64_t threads_, warp_;
+    Decls decls_;
+    std::set<std::string> taken_;
+    std::vector<Decl> made_;
+};
+
+}  // namespace
+
+Result<Program> distribute_blocks(const Program& p, const Target& target) {
+    Program out = p;
+    for (Stmt& s : out.body)
+        if (const auto* l = std::get_if<Loop>(&s->node); l && l->threads)
+            s = with_node(s, map_block_body(*l, [&](const Loop& inner) { return Distribution(p, inner, l->threads, target).kernel(inner); }));
+    return out;
+}
+
+}  // namespace acu::ir::lower

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "ir/lower/lower.h"
+
+namespace acu::ir::lower {
+
+// ---- known dimensions become numbers
+
+Result<Program> fix_sizes(const Program& p, const Target&) {
+    IndexMap known;
+    for (const auto& [n, v] : known_dims(p)) known.emplace(n, constant(v));
+    const auto index = [&](const Index& e) { return known.empty() ? e : analysis::normal(substitute(e, known)); };
+    const auto value = [&](const Value& v) { return known.empty() ? v : substitute(v, known); };
+    Program out = p;
+    for (Stmt& s : out.body)
+        if (std::holds_alternative<Loop>(s->node)) s = map_expressions(s, value, index);
+    return out;
+}
+
+// ---- kernels
+
+/// Loops below the grid run in their block: a cluster or warpgroup loop, and a grid loop that is not part of the nest at the top, take their iterations in turn.
+static Stmt inside_block(const Stmt& s) {
+    const Stmt inner = map_bodies(s, [](const Body& b) {
+        Body out;
+        for (const Stmt& x : b) out.push_back(inside_block(x));
+        return out;
+    });
+    const auto* l = std::get_if<Loop>(&inner->node);
+    if (!l || !is_parallel(l->kind)) return inner;
+    Loop n = *l;
+    n.kind = LoopKind::Serial;
+    n.threads = 0;
+    return with_node(inner, std::move(n));
+}
+
+static bool mentions_any(const Index& e, const Loop& l) {
+    const auto names = analysis::names_in(e);
+    return names.contains(l.var) || std::ranges::any_of(l.lets, [&](const Let& x) { return names.contains(x.name); });
+}
+
+/// The outer loops of a kernel stay grid loops as far as they are a perfect nest whose extents do not depend on each other.
+static Stmt grid_nest(const Stmt& s, const std::vector<const Loop*>& above) {
+    const auto& l = std::get<Loop>(s->node);
+    Loop n = l;
+    if (above.empty()) n.threads = threads_of(l);    // what tells a planned kernel from one of one thread a cell
+    std::vector<const Loop*> all = above;
+    all.push_back(&l);
+    const Loop* inner = l.body.size() == 1 ? std::get_if<Loop>(&l.body[0]->node) : nullptr;
+    const bool nests = inner && inner->kind == LoopKind::Grid && l.allocs.empty() && std::ranges::none_of(all, [&](const Loop* a) { return mentions_any(inner->extent, *a); });
+    n.body.clear();
+    for (const Stmt& x : l.body) n.body.push_back(nests ? grid_nest(x, all) : inside_block(x));
+    return with_node(s, std::move(n));
+}
+
+static bool has_roles(const Stmt& s) {
+    return std::holds_alternative<Roles>(s->node) || std::ranges::any_of(bodies_of(s), [](const Body* b) { return std::ranges::any_of(*b, has_roles); });
+}
+
+Result<Program> form_kernels(const Program& p, const Target& target) {
+    Program q = p;
+    for (Stmt& s : q.body) {
+        if (has_roles(s)) return Diagnostic{"lower.roles", s->loc, fmt::format("roles are not emitted for {} yet", target.name), {}, "leave out warp_specialize; pipeline starts copies ahead in one role"};
+        if (std::holds_alternative<Block>(s->node)) continue;
+        const auto* l = std::get_if<Loop>(&s->node);
+        if (l && l->kind == LoopKind::Grid) {
+            s = grid_nest(s, {});
+            continue;
+        }
+        Loop one;
+        one.var = "one";
+        one.kind = LoopKind::Grid;
+        one.extent = constant(1);
+        one.body = {inside_block(s)};
+        one.threads = l ? threads_of(*l) : default_threads;
+        s = make_stmt(s->loc, std::move(one));
+    }
+    return fallback_plan(q);
+}
+
+static const Loop* next_of_nest(const Loop& l) {
+    const Loop* inner = l.body.size() == 1 ? std::get_if<Loop>(&l.body[0]->node) : nullptr;
+    return inner && inner->kind == LoopKind::Grid ? inner : nullptr;
+}
+
+Loop map_block_body(const Loop& kernel, const std::function<Loop(const Loop&)>& f) {
+    const Loop* inner = next_of_nest(kernel);
+    if (!inner) return f(kernel);
+    Loop n = kernel;
+    n.body = {with_node(kernel.body[0], map_block_body(*inner, f))};
+    return n;
+}
+
+const Loop& block_body(const Loop& kernel) {
+    const Loop* inner = next_of_nest(kernel);
+    return inner ? block_body(*inner) : kernel;
+}
+
+int64_t threads_of(const Loop& kernel) { return kernel.threads ? kernel.threads : default_threads; }
+
+static bool has_threads(const Body& body) {
+    return std::ranges::any_of(body, [](const Stmt& s) {
+        const auto* l = std::get_if<Loop>(&s->node);
+        if (l && l->kind == LoopKind::Thread) return true;
+        if (std::holds_alternative<Sync>(s->node) || std::holds_alternative<Roles>(s->node)) return true;
+        return std::ranges::any_of(bodies_of(s), [](const Body* b) { return has_threads(*b); });
+    });
+}
+bool is_block_kernel(const Stmt& kernel) { return has_threads({kernel}); }
+
+}  // namespace acu::ir::lower

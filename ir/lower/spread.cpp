@@ -1,0 +1,81 @@
+#include "ir/lower/spread.h"
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+
+namespace acu::ir::lower {
+
+bool is_collective(const Block& b) {
+    const bool reduces = std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; });
+    return reduces && !is_pair(b.monoid) && (b.via == "common.block_reduce" || b.via == "common.warp_reduce");
+}
+
+template <class List, class F>
+static std::optional<Coord> constants(const List& list, F size) {
+    Coord out;
+    for (const auto& x : list) {
+        const Index n = analysis::normal(size(x));
+        if (!is_const(n)) return {};
+        out.push_back(std::max<int64_t>(0, n->value));
+    }
+    return out;
+}
+std::optional<Coord> constant_sizes(const std::vector<Window>& dims) {
+    return constants(dims, [](const Window& w) { return w.size; });
+}
+std::optional<Coord> constant_sizes(const std::vector<Axis>& axes) {
+    return constants(axes, [](const Axis& a) { return a.size; });
+}
+
+std::vector<Axis> parallel_axes(const Block& b) {
+    std::vector<Axis> out;
+    std::ranges::copy_if(b.axes, std::back_inserter(out), [](const Axis& a) { return a.kind == AxisKind::Par; });
+    return out;
+}
+std::vector<Axis> other_axes(const Block& b) {
+    std::vector<Axis> out;
+    std::ranges::copy_if(b.axes, std::back_inserter(out), [](const Axis& a) { return a.kind != AxisKind::Par; });
+    return out;
+}
+
+Layout replicated_layout(const Coord& shape) {
+    Layout l(static_cast<int>(shape.size()));
+    for (size_t d = shape.size(); d-- > 0;) {
+        Coord step(shape.size(), 0);
+        step[d] = 1;
+        l = l.times("reg", shape[d], step);
+    }
+    return l;
+}
+bool is_replicated(const Layout& l) {
+    return std::ranges::all_of(l.inputs(), [](const std::string& n) { return n == "reg"; });
+}
+
+std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d) {
+    std::vector<int> dim_of(axes.size(), -1);
+    if (subscripts.size() != d.dims.size()) return {};
+    for (size_t k = 0; k < subscripts.size(); ++k) {
+        const Index& s = subscripts[k];
+        const auto a = std::ranges::find_if(axes, [&](const Axis& x) { return is_name(s, x.name); });
+        if (a == axes.end()) {
+            if (!is_const(analysis::normal(d.dims[k].size), 1)) return {};
+            continue;
+        }
+        int& at = dim_of[static_cast<size_t>(a - axes.begin())];
+        if (at >= 0 || !analysis::same(a->base, d.dims[k].origin) || !analysis::same(a->size, d.dims[k].size)) return {};
+        at = static_cast<int>(k);
+    }
+    if (std::ranges::find(dim_of, -1) != dim_of.end()) return {};
+    return dim_of;
+}
+
+void collect_decls(const Body& body, Decls& out) {
+    for (const Stmt& s : body) {
+        if (const auto* l = std::get_if<Loop>(&s->node))
+            for (const Decl& d : l->allocs) out.insert_or_assign(d.name, d);
+        for (const Body* inner : bodies_of(s)) collect_decls(*inner, out);
+    }
+}
+
+}  // namespace acu::ir::lower

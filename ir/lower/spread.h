@@ -1,0 +1,29 @@
+#pragma once
+#include "ir/lower/lower.h"
+
+/// How blocks and register tiles of a kernel are spread over its threads: questions that layout inference and distribution share.
+namespace acu::ir::lower {
+
+/// A collective reduction: bound to a microkernel that a whole warp or block runs together.
+bool is_collective(const Block& b);
+
+/// Sizes of windows and boxes where all are constants.
+std::optional<Coord> constant_sizes(const std::vector<Window>& dims);
+std::optional<Coord> constant_sizes(const std::vector<Axis>& axes);
+
+std::vector<Axis> parallel_axes(const Block& b);
+std::vector<Axis> other_axes(const Block& b);
+
+/// All registers: every thread holds the whole tile.
+Layout replicated_layout(const Coord& shape);
+bool is_replicated(const Layout& l);
+
+/// Is this access that of a point's own cell: each subscript a different axis among `axes` with exactly the window as its range, or a dimension of size 1, and every axis
+/// used? Answers, for each axis, the dimension that it subscripts.
+std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d);
+
+/// Register tiles and other buffers of a kernel by name.
+using Decls = std::map<std::string, Decl, std::less<>>;
+void collect_decls(const Body& body, Decls& out);
+
+}  // namespace acu::ir::lower

@@ -1,0 +1,20 @@
+#pragma once
+#include "ir/pass/edit.h"
+
+/// Copies of statements, and the names by which they are found again.
+namespace acu::ir::pass {
+
+/// The statements that a name means once passes have copied it: itself, `s.pre`, `s.0`, `s.1`, `s.full`, … in program order. `consumer/s`: those of one role.
+/// Refuses (`site.unknown`) where there is none.
+std::vector<Place> family(const Program& p, const std::string& name);
+
+/// A copy whose labels end in `suffix`, made unique; `loops`: its loops do, too, where both copies stand in one role. Notes which label came from which.
+Stmt clone(const Program& p, const Stmt& s, const std::string& suffix, bool loops, std::vector<Lineage>& lineage);
+
+/// The buffers that conditions, extents, derived names and windows inside read: what decides which statements run, which `read` does not count.
+std::set<std::string> control_reads(const Body& body);
+
+/// Is there a statement of this kind inside?
+bool any_inside(const Body& body, const std::function<bool(const Stmt&)>& f);
+
+}  // namespace acu::ir::pass

@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/pass/bind_check.h"
+#include "ir/pass/mask.h"
+
+namespace acu::ir::pass {
+namespace {
+
+/// One copy and the microkernel that shall make it.
+class CopyCheck {
+  public:
+    CopyCheck(const Program& p, const Microkernel& m, const Place& at) : p_(p), m_(m), at_(at), b_(block_of(at)) {}
+
+    void run() {
+        load_ = moved();
+        need(load_ != nullptr, "bind.kind", fmt::format("`{}` is no copy", b_.label), "stage what it reads, and bind that copy", loc());
+        to_ = buffer_at(p_, at_, b_.outs[0].tensor), from_ = buffer_at(p_, at_, load_->name);
+        need(to_ && from_, "bind.scope", fmt::format("`{}` copies from or to nothing", b_.label));
+        need(to_->type == from_->type, "bind.type", fmt::format("`{}` turns {} into {}, but `{}` moves elements as they are", b_.label, name_of(from_->type), name_of(to_->type), m_.id), "", loc());
+        check_type(m_, b_, *to_, loc());
+        scopes();
+        fills();
+        width();
+    }
+
+  private:
+    Loc loc() const { return at_.stmt->loc; }
+    void shape(bool holds, const std::string& message, const std::string& help = {}) const { need(holds, "bind.shape", message, help, loc()); }
+
+    /// The load that the statement stores; unlike `is_copy`, also where loops around it stand in the subscripts.
+    Value moved() const {
+        if (b_.monoid != Monoid::None || b_.vals.size() != 1 || is_scatter(b_)) return nullptr;
+        const Value& v = b_.vals[0];
+        if (v->op == Op::Select && v->args[1]->op == Op::Load && v->args[2]->op == Op::Const) return v->args[1];
+        return v->op == Op::Load ? v : nullptr;
+    }
+
+    /// The axis along which points are neighbours in what is written.
+    const Axis* last_axis() const {
+        const Axis* found = nullptr;
+        for (const Axis& a : b_.axes)
+            if (!b_.outs[0].subscripts.empty() && mentions(b_.outs[0].subscripts.back(), a.name) && (!found || a.vector > found->vector)) found = &a;
+        return found;
+    }
+
+    /// Two operands: one is written. One operand: the other side is a register.
+    void scopes() const {
+        bool fits = false;
+        for (const auto& [to, from] : {std::pair<size_t, size_t>{0, 1}, {1, 0}}) {
+            if (m_.operands.size() < 2) break;
+            fits |= m_.operands[to].written && may_lie(m_.operands[to], *to_) && may_lie(m_.operands[from], *from_);
+        }
+        if (m_.operands.size() == 1) fits = (may_lie(m_.operands[0], *to_) && from_->scope == Scope::Register) || (may_lie(m_.operands[0], *from_) && to_->scope == Scope::Register);
+        std::string takes;
+        for (const MicrokernelOperand& o : m_.operands) {
+            takes += (takes.empty() ? "`" : ", `") + o.name + "` in";
+            for (const Scope s : o.scopes) takes += " " + std::string(name_of(s));
+        }
+        need(fits, "bind.scope", fmt::format("`{}` copies from `{}` ({}) to `{}` ({}), but `{}` has {}", b_.label, from_->name, name_of(from_->scope), to_->name, name_of(to_->scope), m_.id, takes), "keep or stage them there", loc());
+    }
+
+    /// f divides e; a fact may say so of a multiple of f.
+    bool whole(const Index& e, int64_t f) const {
+        for (int64_t g = f; g <= 8 * f; g *= 2)
+            if (divides(p_, e, g)) return true;
+        return false;
+    }
+
+    bool past_registers() const { return std::ranges::find(m_.headers, "async") != m_.headers.end(); }
+
+    /// What lies outside can only become zero on a way that no register lies on.
+    void fills() const {
+        if (!past_registers()) return;
+        const Value other = b_.vals[0]->op == Op::Select ? b_.vals[0]->args[2] : load_->args.empty() ? nullptr : load_->args[0];
+        shape(!other || (other->op == Op::Const && other->number == 0 && other->integer == 0), fmt::format("`{}` fills with something other than zero, but `{}` with zeros", b_.label, m_.id));
+    }
+
+    void width() const {
+        const auto size = static_cast<int64_t>(info(to_->type).bytes);
+        const Axis* last = last_axis();
+        if (m_.bytes.empty()) return whole_rows(last, size);
+        const int64_t points = last ? last->vector : 1, bytes = points * size;
+        shape(std::ranges::find(m_.bytes, bytes) != m_.bytes.end(), fmt::format("`{}` moves {} bytes at once, but `{}` {}", b_.label, bytes, m_.id, fmt::join(m_.bytes, ", ")), "vectorize its last axis first");
+        if (points > 1) neighbours(*last, points, m_.alignment ? std::max<int64_t>(1, m_.alignment / size) : points);
+    }
+
+    /// The copy engine moves whole runs of aligned bytes.
+    void whole_rows(const Axis* last, int64_t size) const {
+        shape(last, fmt::format("`{}` has no row for `{}` to move", b_.label, m_.id));
+        const int64_t unit = std::max<int64_t>(1, m_.alignment / size);
+        shape(b_.guards.empty() && b_.vals[0]->op == Op::Load && load_->args.empty(), fmt::format("`{}` leaves out or fills points, but `{}` moves whole rows", b_.label, m_.id), "pad the size, or bind a copy of single elements");
+        shape(whole(last->size, unit), fmt::format("a row of `{}` is {} elements of {} bytes, no multiple of the {} that `{}` moves", b_.label, print(last->size), size, m_.alignment, m_.id));
+        neighbours(*last, unit, unit);
+    }
+
+    /// Points that one access takes must lie next to each other on both sides, and be there or not be there together.
+    void neighbours(const Axis& a, int64_t points, int64_t unit) const {
+        shape(whole(a.base, points) && whole(a.size, points), fmt::format("`{}` of `{}` starts at {} with {} points, which are not whole groups of {}", a.name, b_.label, print(a.base), print(a.size), points));
+        side(*to_, b_.outs[0].subscripts, a, unit);
+        side(*from_, load_->subscripts, a, unit);
+        std::vector<Value> conditions = b_.guards;
+        if (b_.vals[0]->op == Op::Select) conditions.push_back(b_.vals[0]->args[0]);
+        for (const Value& c : conditions) shape(uniform(c, a.name, points), fmt::format("a condition of `{}` may hold for a part of {} neighbours along `{}`", b_.label, points, a.name), "pad the copy first, or take a smaller width");
+    }
+
+    void side(const Decl& d, const std::vector<Index>& at, const Axis& a, int64_t unit) const {
+        const auto along = at.empty() ? std::nullopt : affine(at.back(), a.name);
+        const bool next = along && is_const(along->coefficient, 1) && std::none_of(at.begin(), at.end() - 1, [&](const Index& e) { return mentions(e, a.name); });
+        shape(next, fmt::format("the points of `{}` along `{}` are not neighbours in `{}`", b_.label, a.name, d.name), "vectorize the axis that is last in both");
+        shape(!d.strided || unit == 1, fmt::format("the strides of `{}` are the caller's: {} neighbours may not be aligned", d.name, unit), "require a contiguous tensor");
+        shape(d.swizzle == 0 || unit * static_cast<int64_t>(info(d.type).bytes) <= 16, fmt::format("`{}` is swizzled in chunks of 16 bytes", d.name));
+        const Index start = ir::substitute(at.back(), {{a.name, a.base}}) - d.dims.back().origin;
+        shape(whole(start, unit), fmt::format("`{}` is reached from {} on, no multiple of {} elements", d.name, print(normal(start)), unit), "tile by a multiple of it");
+        const bool rows = d.dims.size() > 1 || !load_->args.empty();
+        shape(!rows || whole(d.dims.back().size, unit), fmt::format("a row of `{}` has {} elements, no multiple of {}", d.name, print(d.dims.back().size), unit), fmt::format("state the fact `{} % {} == 0`, or take a smaller width", print(d.dims.back().size), unit));
+    }
+
+    /// Is the condition the same for `points` neighbours that start at a multiple of it?
+    bool uniform(const Value& c, const std::string& axis, int64_t points) const {
+        if (!mentions(c, axis)) return true;
+        if (c->op == Op::And || c->op == Op::Or) return uniform(c->args[0], axis, points) && uniform(c->args[1], axis, points);
+        const auto x = comparison(c);
+        const auto gap = x ? affine(normal(x->right - x->left), axis) : std::nullopt;    // holds where gap >= 1
+        if (!gap) return false;
+        if (is_const(gap->coefficient, -1)) return whole(gap->rest, points);
+        return is_const(gap->coefficient, 1) && whole(gap->rest - constant(1), points);
+    }
+
+    const Program& p_;
+    const Microkernel& m_;
+    const Place& at_;
+    const Block& b_;
+    Value load_;
+    const Decl *to_ = nullptr, *from_ = nullptr;
+};
+
+}  // namespace
+
+void check_copy(const Program& p, const Microkernel& m, const Place& at) { CopyCheck(p, m, at).run(); }
+
+}  // namespace acu::ir::pass

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "ir/pass/edit.h"
+
+namespace acu::ir::pass {
+namespace {
+
+/// x.t: shared f16[128, 64]  ->  x.t: shared f16[128, 64] swizzle(128)
+struct Swizzle {
+    static constexpr std::string_view name = "swizzle", doc = "permute the 16-byte chunks of the rows of a shared buffer against bank conflicts: `swizzle(x.t, pattern = 128)`";
+    static constexpr std::string_view picture = "x.t: shared f16[128, 64]\n-> x.t: shared f16[128, 64] swizzle(128)";
+    static constexpr Rounding rounding = Rounding::Exact;
+    static SiteRule sites() { return {{SiteKind::Buffer}, 1, 1}; }
+
+    struct Params {
+        std::string pattern;
+        static constexpr auto fields = std::tuple{required("pattern", &Params::pattern, +[] { return words({"128", "64", "32", "none"}); }, "bytes that are permuted together: the longest that divides a row is best")};
+    };
+
+    static Rewrite apply(const Site& site, const Params& p, const Context&) {
+        const Decl& d = find_buffer(site.program, site.name());
+        const int64_t pattern = p.pattern == "none" ? 0 : std::stoll(p.pattern);
+        need(d.scope == Scope::Shared, "swizzle.scope", fmt::format("`{}` is {}: only shared memory has banks that a block chooses", d.name, name_of(d.scope)), "", d.loc);
+        if (pattern) fits(site.program, d, pattern);
+        Program out = edit(site.program, [&](const Stmt& s) -> std::optional<Body> {
+            const Loop* l = as_loop(s);
+            if (!l) return {};
+            for (size_t i = 0; i < l->allocs.size(); ++i) {
+                if (&l->allocs[i] != &d) continue;
+                Loop n = *l;
+                n.allocs[i].swizzle = pattern;
+                return Body{with_node(s, std::move(n))};
+            }
+            return {};
+        });
+        return {std::move(out), {}};
+    }
+
+    /// ir/layout_use.h, shared_tile: panels of rows of `pattern` bytes, eight rows an atom.
+    static void fits(const Program& p, const Decl& d, int64_t pattern) {
+        need(d.dims.size() >= 2, "swizzle.rank", fmt::format("`{}` has {} dimension{}: it has no rows to tell apart", d.name, d.dims.size(), d.dims.size() == 1 ? "" : "s"), "", d.loc);
+        const Facts facts = facts_at(p, {});
+        const auto columns = facts.value(d.dims.back().size), rows = facts.value(d.dims[d.dims.size() - 2].size);
+        need(columns && rows, "swizzle.size", fmt::format("the rows of `{}`, {} by {}, have no length known at compile time", d.name, print(d.dims[d.dims.size() - 2].size), print(d.dims.back().size)), "tile its axes first", d.loc);
+        const int64_t bytes = *columns * static_cast<int64_t>(ir::info(d.type).bytes);
+        need(bytes % pattern == 0 && bytes > 0, "swizzle.row", fmt::format("a row of `{}` has {} bytes, no multiple of {}", d.name, bytes, pattern), "take a smaller pattern or a longer tile", d.loc);
+        need(*rows % 8 == 0, "swizzle.rows", fmt::format("`{}` has {} rows, no multiple of 8, over which the pattern repeats", d.name, *rows), "take a tile of a multiple of 8 rows", d.loc);
+    }
+};
+
+}  // namespace
+
+Pass swizzle_pass() { return make_pass<Swizzle>(); }
+
+}  // namespace acu::ir::pass

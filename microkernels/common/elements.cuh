@@ -1,0 +1,62 @@
+// Runs of neighbouring elements between memory and registers, or from global to shared memory, of any alignment: the widest accesses where the address allows
+// them, single elements where it does not. What emitted kernels use for the chunks of a vectorised axis.
+
+template <int Bytes>
+ACU_DEVICE bool is_aligned(const void* p) { return (reinterpret_cast<unsigned long long>(p) & (Bytes - 1)) == 0; }
+
+/// N elements from `src`.
+template <int N, class T>
+ACU_DEVICE void load_elements(T (&dst)[N], const T* src) {
+    constexpr int most = 16 / (int)sizeof(T), width = N < most ? N : most;
+    if (is_aligned<width * (int)sizeof(T)>(src)) {
+#pragma unroll
+        for (int i = 0; i < N; i += width) {
+            T part[width];
+            load_vector<width>(part, src + i);
+#pragma unroll
+            for (int j = 0; j < width; ++j) dst[i + j] = part[j];
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; ++i) dst[i] = src[i];
+    }
+}
+
+/// N elements to `dst`.
+template <int N, class T>
+ACU_DEVICE void store_elements(T* dst, const T (&src)[N]) {
+    constexpr int most = 16 / (int)sizeof(T), width = N < most ? N : most;
+    if (is_aligned<width * (int)sizeof(T)>(dst)) {
+#pragma unroll
+        for (int i = 0; i < N; i += width) {
+            T part[width];
+#pragma unroll
+            for (int j = 0; j < width; ++j) part[j] = src[i + j];
+            store_vector<width>(dst + i, part);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; ++i) dst[i] = src[i];
+    }
+}
+
+#ifdef ACU_ASYNC
+/// N elements to shared memory, of which the first `valid` come from `src` and the rest are 0 (all bits); asynchronous where size and addresses allow it.
+template <int N, class T>
+ACU_DEVICE void copy_elements_async(T* dst, const T* src, int valid) {
+    constexpr int most = 16 / (int)sizeof(T), width = N < most ? N : most, bytes = width * (int)sizeof(T);
+    constexpr bool possible = bytes == 4 || bytes == 8 || bytes == 16;
+    constexpr int piece = possible ? bytes : 16;
+    if (possible && is_aligned<piece>(src) && is_aligned<piece>(dst)) {
+#pragma unroll
+        for (int i = 0; i < N; i += width) {
+            const int left = valid - i;
+            copy_async<piece>(dst + i, left > 0 ? src + i : src, (left <= 0 ? 0 : left < width ? left : width) * (int)sizeof(T));
+        }
+    } else {
+        const T zero = {};
+#pragma unroll
+        for (int i = 0; i < N; ++i) dst[i] = i < valid ? src[i] : zero;
+    }
+}
+#endif

@@ -1,0 +1,31 @@
+#include "tests/faults/faults.h"
+
+namespace acu::faults {
+
+static Scene rows_on(const std::string& target) {
+    Scene s = rows();
+    s.target = target;
+    return s;
+}
+
+static void replace_first(std::string& text, const std::string& from, const std::string& to, const std::string& behind) {
+    const size_t start = text.find(behind), at = start == std::string::npos ? start : text.find(from, start);
+    if (at != std::string::npos) text.replace(at, from.size(), to);
+}
+
+std::vector<Fault> text_faults() {
+    const std::string reduce = "ACU_DEVICE T block_reduce(";
+    return {
+        {"block_reduce: a removed barrier", rows(), {"emu.uninitialised", Cause::Microkernel, {3}, "common.block_reduce"}, {}, {}, {}, [=](std::string& t) { replace_first(t, "    block_barrier();\n", "", reduce); }},
+        {"block_reduce: 32 lanes of a wave of 64", rows_on("gfx90a"), {"emu.lane-mask", Cause::Microkernel, {3}, "common.block_reduce"}, {}, {}, {},
+         [](std::string& t) { replace_all(t, "const T other = warp_shuffle_xor(x, mask);", "const T other = __shfl_xor_sync(0xffffffffu, x, mask);"); }},
+        {"block_reduce: one exchange too few", rows(), {"values", Cause::Microkernel, {3}, "common.block_reduce"}, {}, {}, {},
+         [](std::string& t) { replace_first(t, "mask < ACU_WARP", "mask < ACU_WARP / 2", "ACU_DEVICE T warp_reduce("); }},
+        {"copy_async: bytes that are not there", asynchronous(), {"emu.bounds", Cause::Microkernel, {6}, "common.copy_async"}, {}, {}, {},
+         [](std::string& t) { replace_all(t, "copy_async_bytes(shared_dst, global_src, Bytes, valid_bytes)", "copy_async_bytes(shared_dst, global_src, Bytes, Bytes)"); }},
+        {"text: guard off by one", product(), {"emu.bounds", Cause::Text, {1}, ""}, {}, {}, {}, [](std::string& t) { replace_all(t, "m < M", "m <= M"); }},
+        {"text: a removed barrier", product(), {"emu.uninitialised", Cause::Text, {4}, ""}, {}, {}, {}, [](std::string& t) { replace_first(t, "    block_barrier();", "    ", "__global__"); }},
+    };
+}
+
+}  // namespace acu::faults

@@ -1,0 +1,34 @@
+"""Steps of plans, in short, and the plans of a product that the tests try."""
+from bench import Steps
+
+
+def step(name: str, scope: str, **params: object) -> dict[str, object]:
+    """One decision; the scope is names with blanks between."""
+    return {"pass": name, "scope": scope.split(), "params": {("in" if k == "in_" else "for" if k == "for_" else k): v for k, v in params.items()}, "by": "user"}
+
+
+def fused(m: int, n: int) -> list[dict[str, object]]:
+    """Tiles of the output as blocks of the grid, the sum in registers."""
+    return [step("fuse", "acc y", over={"m": m, "n": n}, kind="grid"), step("keep", "acc", in_="register")]
+
+
+def tiled(m: int, n: int, k: int) -> Steps:
+    return [*fused(m, n), step("tile", "acc", axes={"k": k})]
+
+
+def staged(m: int, n: int, k: int, stages: int = 1, a: str = "a", b: str = "b") -> list[dict[str, object]]:
+    """Tiles of both operands by way of shared memory; with stages they come ahead."""
+    steps = [*tiled(m, n, k), step("stage", f"{a} {b}", at="k.o")]
+    return steps + [step("pipeline", "k.o", stages=stages)] if stages > 1 else steps
+
+
+def persistent(inner: Steps, ctas: int, group: int = 0) -> Steps:
+    """A few blocks take all tiles in turn, in bands of `group` rows of tiles."""
+    band = [step("rasterize", "u", group=group)] if group else []
+    return [*inner, step("flatten", "m.o n.o", into="u"), *band, step("persist", "u", ctas=ctas)]
+
+
+def over_rows(blocks: str, m: int, threads: int = 0) -> Steps:
+    """Statements fused over rows; the last one named may fix the threads of a block."""
+    fuse = step("fuse", blocks, over={"m": m}, kind="grid")
+    return [fuse, step("vectorize", blocks.split()[-1], width=1, threads=threads)] if threads else [fuse]
