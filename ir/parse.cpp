@@ -401,9 +401,20 @@ class Parser {
         std::vector<Value> args;
         list(")", [&] { args.push_back(value()); });
         if (const auto type = type_named(fn); type && args.size() == 1) return cast(*type, args[0]);
+        if (const Value e = index_function(fn, args)) return e;
         const Function* row = function_named(fn);
         if (!row || args.size() != static_cast<size_t>(row->arity)) fail(fmt::format("`{}` is no function of {} arguments", fn, args.size()));
         return call(fn, std::move(args));
+    }
+
+    /// `min` and `max` of index expressions (whose constants have no suffix) are index expressions.
+    static Value index_function(const std::string& fn, const std::vector<Value>& args) {
+        const auto plain = [](const Value& v) { return v->op == Op::Const && v->type == DType::I32; };
+        const auto index = [](const Value& v) { return v->op == Op::OfIndex; };
+        const bool all = (fn == "min" || fn == "max") && args.size() == 2 && std::ranges::any_of(args, index) && std::ranges::all_of(args, [&](const Value& v) { return plain(v) || index(v); });
+        if (!all) return nullptr;
+        const auto part = [&](const Value& v) { return plain(v) ? constant(v->integer) : v->subscripts[0]; };
+        return of_index(binary(fn == "min" ? IndexOp::Min : IndexOp::Max, part(args[0]), part(args[1])));
     }
 
     /// `(a if c else b)`, `(x[i] default d)`, `(sum(k in K) body)`, or a value.

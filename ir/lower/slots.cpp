@@ -27,10 +27,8 @@ class Slots {
 
     static Decl plain(Decl d) {
         if (!d.ring.versions) return d;
-        if (!d.layout) {
-            for (Window& w : d.dims) w.origin = constant(0);
-            if (d.ring.versions > 1) d.dims.insert(d.dims.begin(), {constant(0), constant(d.ring.versions)});
-        }
+        for (Window& w : d.dims) w.origin = constant(0);
+        if (d.ring.versions > 1) d.dims.insert(d.dims.begin(), {constant(0), constant(d.ring.versions)});
         d.ring = {};
         return d;
     }
@@ -42,7 +40,6 @@ class Slots {
     }
 
     std::vector<Index> at(const Decl& d, const std::vector<Index>& version, std::vector<Index> subscripts) const {
-        if (d.layout) return subscripts;
         IndexMap key;
         for (size_t i = 0; i < version.size(); ++i) key.emplace(d.ring.keys[i], version[i]);
         for (size_t i = 0; i < subscripts.size(); ++i) subscripts[i] = analysis::normal(subscripts[i] - substitute(d.dims[i].origin, key));
