@@ -111,7 +111,7 @@ std::string measures_text(const synth::record::Measures& list) {
 void print_change(const Change& c) {
     constexpr size_t most = 24;
     const auto count = [&](char sign) { return std::ranges::count_if(c.lines, [&](const std::string& l) { return l[0] == sign; }); };
-    fmt::print("     changes     {} lines go, {} come\n", count('-'), count('+'));
+    fmt::print("     changes     {} line{} go{}, {} come{}\n", count('-'), count('-') == 1 ? "" : "s", count('-') == 1 ? "es" : "", count('+'), count('+') == 1 ? "s" : "");
     for (size_t i = 0; i < std::min(c.lines.size(), most); ++i) fmt::print("       {}\n", c.lines[i]);
     if (c.lines.size() > most) fmt::print("       … and {} lines more\n", c.lines.size() - most);
 }

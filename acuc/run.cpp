@@ -10,6 +10,7 @@
 #include "acuc/compare.h"
 #include "acuc/npy.h"
 #include "acuc/options.h"
+#include "acuc/plans.h"
 #include "acuc/run_device.h"
 #include "codegen/cpu.h"
 #include "ir/analysis/cells.h"
@@ -23,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 struct RunOptions {
     Chosen chosen;
-    std::string device = "cpu", out, inputs_out;
+    std::string device = "cpu", out, inputs_out, plan;
     std::vector<std::string> in;
     bool check = false, json = false, interpret = false;
     uint64_t seed = 1;
@@ -49,9 +50,27 @@ Result<std::map<std::string, std::string>> input_files(const std::vector<std::st
     return files;
 }
 
-Result<Outcome> run_on_cpu(const Subject& s, const RunInputs& in, bool interpreted) {
+/// A subject and the plan that it runs under: the one given, the one in its file for the target, or none.
+struct Work {
+    const Subject& subject;
+    const Plan& plan;
+};
+
+/// Prints the warnings and answers the plan's program for a target.
+Result<Planned> planned_for(const Work& w, const Target& target) {
+    std::vector<Diagnostic> warnings;
+    auto p = planned(w.subject, w.plan, target, warnings);
+    for (const Diagnostic& d : warnings) fail(d);
+    return p;
+}
+
+Result<Outcome> run_on_cpu(const Work& w, const RunInputs& in, bool interpreted) {
     Arrays arrays = in.arrays;
-    const Program p = planned(s.op.program);
+    std::vector<Diagnostic> warnings;
+    const auto under = scheduled(w.subject, w.plan, target_named("cpu"), warnings);
+    if (!under) return under.why();
+    for (const Diagnostic& d : warnings) fail(d);
+    const Program p = lower::fallback_plan(*under);
     const auto start = Clock::now();
     const Status done = interpreted ? interpret(p, in.arguments, arrays) : codegen::run_cpu(p, in.arguments, arrays);
     if (!done) return done.why();
@@ -61,11 +80,13 @@ Result<Outcome> run_on_cpu(const Subject& s, const RunInputs& in, bool interpret
     return o;
 }
 
-Result<Outcome> run_subject(const Subject& s, const RunInputs& in, const RunOptions& a) {
-    if (a.device == "cpu") return run_on_cpu(s, in, a.interpret);
-    const auto id = runtime::parse_device(a.device);
-    if (!id) return id.why();
-    auto r = run_on_device(s, in, *id, a.toolkits, a.emulation);
+Result<Outcome> run_on(runtime::Device& device, const Work& w, const RunInputs& in) {
+    const Target& target = target_of(device);
+    const auto p = planned_for(w, target);
+    if (!p) return p.why();
+    const auto e = compile_subject(w.subject, *p, target);
+    if (!e) return e.why();
+    auto r = run_emitted(device, *e, in);
     if (!r) return r.why();
     return Outcome{r->device, r->toolchain, r->seconds, std::move(r->outputs)};
 }
@@ -183,11 +204,26 @@ Result<Subject> single(std::vector<Subject> all) {
     return Diagnostic{"run.which", {}, "the file has several operators", {}, fmt::format("choose one with `--op` or `--case`: {}", names), Exit::Usage};
 }
 
+/// A finding with a place in a source is shown there.
+int report_failure(Session& session, const Diagnostic& why) {
+    if (!why.loc || why.loc.file < 0) return fail(why);
+    session.found.push_back(why);
+    return session.report();
+}
+
 int run(const RunOptions& a) {
     Session session;
     const frontend::Module* m = session.open(a.chosen.file);
     if (!m || session.failed()) return session.report();
-    std::vector<Subject> subjects = subjects_of(session, *m, a.chosen.selection);
+    Selection selection = a.chosen.selection;
+    std::optional<Plan> given;
+    if (!a.plan.empty()) {
+        auto plan = load_plan(a.plan);
+        if (!plan) return fail(plan.why());
+        if (const Status c = complete(selection, *plan, *m); !c) return fail(c.why());
+        given = std::move(*plan);
+    }
+    std::vector<Subject> subjects = subjects_of(session, *m, selection);
     if (session.failed()) return session.report();
     const auto s = single(std::move(subjects));
     if (!s) return fail(s.why());
@@ -195,8 +231,19 @@ int run(const RunOptions& a) {
     if (!files) return fail(files.why());
     const auto in = make_inputs(*s, *files, a.seed);
     if (!in) return fail(in.why());
-    const auto o = run_subject(*s, *in, a);
-    if (!o) return fail(o.why());
+    std::unique_ptr<runtime::Device> device;
+    if (a.device != "cpu") {
+        const auto id = runtime::parse_device(a.device);
+        if (!id) return fail(id.why());
+        auto opened = runtime::open_device(*id, a.toolkits, a.emulation);
+        if (!opened) return fail(opened.why());
+        device = std::move(*opened);
+    }
+    const Plan plan = given ? *given : choose_plan(session, *m, *s, device ? &target_of(*device) : target_named("cpu"));
+    if (const int exit = session.report(); session.failed()) return exit;
+    const Work work{*s, plan};
+    const auto o = device ? run_on(*device, work, *in) : run_on_cpu(work, *in, a.interpret);
+    if (!o) return report_failure(session, o.why());
     const std::vector<Verdict> verdicts = a.check ? check_outputs(*s, *in, *o, a) : std::vector<Verdict>{};
     report(*s, *o, verdicts, a);
     if (const Status w = write_arrays(o->outputs, a.out); !w) return fail(w.why());
@@ -211,6 +258,7 @@ void add_run(CLI::App& app, int& exit) {
     CLI::App* c = app.add_subcommand("run", "run an operator on a device, on files or on drawn inputs");
     add_selection(*c, a->chosen);
     c->add_option("--device", a->device, "cpu, cuda:0, hip:0, emu:sm_70, emu:sm_80, emu:sm_90a, emu:gfx90a")->capture_default_str();
+    c->add_option("--plan", a->plan, "a plan file, as compile writes it; without it the file's schedule for the device, if it has one");
     c->add_option("--in", a->in, "an input: NAME=FILE.npy; the others are drawn")->take_all();
     c->add_option("--out", a->out, "write each output as NAME.npy to this folder");
     c->add_option("--inputs-out", a->inputs_out, "write each input as NAME.npy to this folder");

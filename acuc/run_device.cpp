@@ -88,21 +88,25 @@ Status check_memory(const Program& p, const RunInputs& in, const Buffers& buffer
 
 }  // namespace
 
-Result<DeviceRun> run_on_device(const Subject& s, const RunInputs& in, const runtime::DeviceId& id, const runtime::ToolkitOptions& toolkits, const runtime::EmulationOptions& emulation) {
-    auto device = runtime::open_device(id, toolkits, emulation);
-    if (!device) return device.why();
-    const std::string arch = (*device)->architecture();
-    const Target* target = target_named(arch);
-    if (!target) target = target_named(id.kind == runtime::DeviceId::Kind::Hip ? "gfx90a" : "sm_80");
-    const Program p = planned(s.op.program);
-    const auto e = compile_subject(s, *target);
-    if (!e) return e.why();
-    auto module = (*device)->load(e->device, p.name + (target->platform == Platform::Hip ? ".hip" : ".cu"));
+const Target& target_of(const runtime::Device& device) {
+    const std::string arch = device.architecture();
+    if (const Target* t = target_named(arch)) return *t;
+    return *target_named(arch.starts_with("gfx") ? "gfx90a" : "sm_80");
+}
+
+Result<DeviceRun> run_emitted(runtime::Device& device, const codegen::Emitted& e, const RunInputs& in) {
+    const Program& p = e.program;
+    auto module = device.load(e.device, p.name + (target_of(device).platform == Platform::Hip ? ".hip" : ".cu"));
     if (!module) return module.why();
+    return run_loaded(device, **module, e, in);
+}
+
+Result<DeviceRun> run_loaded(runtime::Device& device, runtime::Module& module, const codegen::Emitted& e, const RunInputs& in) {
+    const Program& p = e.program;
     Buffers buffers;
-    if (const Status a = allocate(**device, p, in, buffers); !a) return a.why();
-    DeviceRun out{(*device)->name(), (*device)->toolchain(), 0, {}};
-    const auto seconds = (*device)->time(launches_of(p, *e, in, buffers), **module, 1);
+    if (const Status a = allocate(device, p, in, buffers); !a) return a.why();
+    DeviceRun out{device.name(), device.toolchain(), 0, {}};
+    const auto seconds = device.time(launches_of(p, e, in, buffers), module, 1);
     if (!seconds) return seconds.why();
     out.seconds = *seconds;
     if (const Status m = check_memory(p, in, buffers); !m) return m.why();

@@ -11,9 +11,13 @@ struct DeviceRun {
     ir::Arrays outputs;
 };
 
-/// Compiles a subject for the device, runs it on guarded, poisoned buffers, and fetches the outputs. Codes of runtime/device.h, and
+/// What kernels for a device are emitted for.
+const Target& target_of(const runtime::Device& device);
+
+/// Compiles an emitted operator for the device, runs it on guarded, poisoned buffers, and fetches the outputs. Codes of runtime/device.h, and
 /// `run.input-changed` (exit 4).
-Result<DeviceRun> run_on_device(const Subject& s, const RunInputs& inputs, const runtime::DeviceId& id, const runtime::ToolkitOptions& toolkits,
-                                const runtime::EmulationOptions& emulation = {});
+Result<DeviceRun> run_emitted(runtime::Device& device, const codegen::Emitted& e, const RunInputs& inputs);
+/// The same with kernels that stand in a module already.
+Result<DeviceRun> run_loaded(runtime::Device& device, runtime::Module& module, const codegen::Emitted& e, const RunInputs& inputs);
 
 }  // namespace acu

@@ -57,13 +57,14 @@ int64_t Kernel::grid(int64_t iterations) const {
 }
 
 /// The device text and, behind it in their order, the headers that some kernel needs.
-static std::string headers_for(const std::vector<Kernel>& kernels) {
+std::string device_text(const std::vector<Kernel>& kernels) {
     std::set<std::string> needed;
     for (const Kernel& k : kernels) needed.insert(k.headers.begin(), k.headers.end());
     std::string text = needed.contains("async") ? "#define ACU_ASYNC 1\n" : "";
     text += microkernels::texts().at("device");
     for (const char* name : {"group", "copy", "async", "elements", "cluster", "ring", "reduce", "scan", "online"})
         if (needed.contains(name)) text += "\n" + std::string(microkernels::texts().at(name));
+    for (const Kernel& k : kernels) text += "\n" + k.text;
     return text;
 }
 
@@ -75,8 +76,7 @@ Result<Emitted> emit(const Program& p, const Target& target, const Origin& origi
     Emitted e;
     e.program = p;
     e.kernels = kernels_of(e.program, options);
-    e.device = banner(target, origin) + headers_for(e.kernels);
-    for (const Kernel& k : e.kernels) e.device += "\n" + k.text;
+    e.device = banner(target, origin) + device_text(e.kernels);
     e.header = launcher_header(p, origin);
     e.source = fmt::format("{}\n#if !defined(__CUDACC_RTC__) && !defined(__HIPCC_RTC__)\n#include {}\n\n#include \"{}.h\"\n\n{}#endif\n", e.device, dialect.include, p.name,
                            launcher_source(p, *contract, e.kernels, dialect));

@@ -59,6 +59,9 @@ struct Origin {
     std::map<std::string, double> scalars;    ///< known values
 };
 
+/// The text of kernels with the headers that they need: compiles alone.
+std::string device_text(const std::vector<Kernel>& kernels);
+
 /// Emits CUDA or HIP for a loop-level program whose top-level statements are grid loops (see ir/lower/lower.h, fallback_plan).
 /// Codes `emit.unsolved` (a dimension that no tensor determines), `emit.name` (a name that C keeps for itself).
 Result<Emitted> emit(const ir::Program& p, const Target& target, const Origin& origin, const EmitOptions& options = {});

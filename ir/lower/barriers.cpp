@@ -16,8 +16,9 @@ struct Seen {
     analysis::Touch touch;
     std::string mapping;
     bool async = false;
+    int64_t age = 0;    ///< iterations of the innermost loop ago
     std::string text() const {
-        std::string s = fmt::format("{} {} {} {}", touch.tensor, touch.write, async, mapping);
+        std::string s = fmt::format("{} {} {} {} {}", touch.tensor, touch.write, async, age, mapping);
         for (const Index& i : touch.subscripts) s += " " + print(analysis::normal(i));
         for (const Index& i : touch.version) s += " {" + print(analysis::normal(i));
         return s;
@@ -145,10 +146,18 @@ class Placement {
         if (!any) return;
         if (async) out.push_back(make_stmt(s->loc, Sync{SyncOp::CopyWait, {}, {constant(in_flight(mine))}}));
         out.push_back(make_stmt(s->loc, Sync{SyncOp::Barrier}));
+        const bool some_left = !async || in_flight(mine) > 0;
         Pending still;    // copies that are on their way stay so
         for (auto& [key, x] : pending)
-            if (x.async && std::ranges::none_of(mine, [&](const Seen& m) { return conflict(x, m); })) still.emplace(key, std::move(x));
+            if (x.async && some_left && later(x) && std::ranges::none_of(mine, [&](const Seen& m) { return conflict(x, m); })) still.emplace(key, std::move(x));
         pending = std::move(still);
+    }
+
+    /// Does a copy belong to a later iteration of the loop (or to none that is known)? Earlier ones were waited for when they were read.
+    bool later(const Seen& x) const {
+        if (groups_.empty() || groups_.back().distance == 0 || x.touch.version.size() != 1) return true;
+        const Index d = analysis::normal(x.touch.version[0] - ir::name(groups_.back().loop));
+        return !is_const(d) || d->value > 0;
     }
 
     /// Groups that may still be on their way where `mine` needs its own: those of later iterations.
@@ -162,16 +171,20 @@ class Placement {
 
     Stmt loop(const Stmt& s, const Loop& l, Pending& pending) {
         groups_.push_back(groups_of(l));
-        Pending incoming = pending;
+        Pending incoming;
+        for (auto [key, x] : pending) x.age = -1, add(incoming, std::move(x));    // from before the loop: of no iteration
         Loop n = l;
         for (int round = 0; round < 10; ++round) {    // until one more iteration adds nothing (rings: as many as they have versions)
             Pending end = incoming;
             n.body = body(l.body, end);
             const size_t before = incoming.size();
-            for (auto& [key, x] : end) add(incoming, earlier(x, l));
+            for (auto& [key, x] : end)
+                if (x.age < 0) add(incoming, x);
+                else if (!is_const(l.extent) || x.age + 1 < l.extent->value) add(incoming, earlier(x, l));
             if (incoming.size() == before || round == 9) {
-                pending = std::move(incoming);
-                for (auto& [key, x] : end) add(pending, x);
+                pending.clear();
+                for (const Pending* all : {&incoming, &end})
+                    for (auto [key, x] : *all) x.age = 0, add(pending, std::move(x));
                 break;
             }
         }
@@ -184,6 +197,7 @@ class Placement {
         const IndexMap shift{{l.var, ir::name(l.var) - constant(1)}};
         for (Index& e : x.touch.subscripts) e = substitute(e, shift);
         for (Index& e : x.touch.version) e = substitute(e, shift);
+        ++x.age;
         if (!l.lets.empty() || x.mapping.find(l.var) != std::string::npos) x.mapping.clear();
         return x;
     }

@@ -32,6 +32,8 @@ struct Cooperate {
             check(a || !outside, "axis", fmt::format("`{}` has no axis `{}`: it would run {} times", b.label, axis, count), "cut along an axis that all statements with outputs have", s->loc);
             if (!a) continue;
             check(a->kind == AxisKind::Par, "kind", fmt::format("`{}` is {} in `{}`: its parts would have to be joined", axis, a->kind == AxisKind::Red ? "reduced" : "scanned", b.label), "cut along a parallel axis", s->loc);
+            const Axis& first = *axis_of(*as_block(*std::ranges::find_if(all, [&](const Stmt& x) { return axis_of(*as_block(x), axis); })), axis);
+            check(same(a->base, first.base) && same(a->size, first.size), "range", fmt::format("`{}` of `{}` runs through {} +: {}, elsewhere through {} +: {}: the parts would not fit together", axis, b.label, print(a->base), print(a->size), print(first.base), print(first.size)), "tile all statements of the role alike", s->loc);
             const auto size = constant_value(a->size);
             check(size && *size % count == 0, "size", fmt::format("`{}` of `{}` has {} points, which cannot be dealt to {}", axis, b.label, print(a->size), count), "tile it by a multiple first", s->loc);
         }

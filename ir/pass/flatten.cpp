@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/pass/edit.h"
+#include "ir/pass/span.h"
 
 namespace acu::ir::pass {
 namespace {
@@ -31,7 +31,7 @@ struct Flatten {
             made.insert(l.var);
             for (const Let& x : l.lets) made.insert(x.name);
         }
-        Rewrite out{replace_stmt(site.program, at.stmt, {with_node(at.stmt, joined(nest, p.into))}), {}};
+        Rewrite out{replace_stmt(site.program, at.stmt, {with_node(at.stmt, joined(nest, p.into, facts_at(site.program, at.above)))}), {}};
         for (const Stmt& s : nest) out.lineage.push_back({as_loop(s)->var, p.into, Part::Outer});
         return out;
     }
@@ -53,21 +53,21 @@ struct Flatten {
         need(outer.kind == inner.kind, "flatten.kind", fmt::format("`{}` is {}, but `{}` is {}", outer.var, name_of(outer.kind), inner.var, name_of(inner.kind)), "bind them alike first", loc);
     }
 
-    static Loop joined(const std::vector<Stmt>& nest, const std::string& into) {
+    static Loop joined(const std::vector<Stmt>& nest, const std::string& into, const Facts& facts) {
         const Loop& first = *as_loop(nest.front());
         const Loop& last = *as_loop(nest.back());
         Loop l;
         l.var = into, l.kind = first.kind, l.threads = first.threads, l.allocs = last.allocs, l.body = last.body;
-        l.extent = constant(1);
         Index inner = constant(1);
         for (size_t i = nest.size(); i-- > 0;) {
             const Loop& x = *as_loop(nest[i]);
+            const Index count = count_of(x.extent, facts);
             Index at = div(ir::name(into), inner);
-            if (i > 0) at = mod(at, x.extent);
+            if (i > 0) at = mod(at, count);
             std::vector<Let> lets{{x.var, at}};
             lets.insert(lets.end(), x.lets.begin(), x.lets.end());
             l.lets.insert(l.lets.begin(), lets.begin(), lets.end());
-            inner = x.extent * inner;
+            inner = count * inner;
             l.order = std::max(l.order, x.order);
         }
         l.extent = inner;

@@ -40,6 +40,7 @@ class Fuser {
             need(a, at(".axis").c_str(), fmt::format("`{}` has no axis `{}`", b.label, r_.axis), axes_help(b));
             need(first && same(a->base, first->base) && same(a->size, first->size), at(".range").c_str(),
                  fmt::format("the range of `{}` in `{}` differs from that in `{}`", r_.axis, b.label, blocks_[0].label), "tile them alike first, or fuse them one by one");
+            need(r_.tile > 1 || a->kind != AxisKind::Scan, at(".scan").c_str(), fmt::format("`{}` is scanned by `{}`, which needs the axis", r_.axis, b.label), "tiles of two or more");
             need(!is_parallel(r_.kind) || a->kind == AxisKind::Par, at(".kind").c_str(), fmt::format("`{}` is {} in `{}`: its loop cannot be {}", r_.axis, a->kind == AxisKind::Red ? "reduced" : "scanned", b.label, name_of(r_.kind)),
                  a->kind == AxisKind::Red ? "see split_reduction" : "");
         }
@@ -73,10 +74,12 @@ class Fuser {
         for (const Value& g : blocks_[0].guards) {
             const auto b = as_below(g);
             if (!b || !is_name(b->left, r_.axis) || mentions_axis(b->right)) continue;
-            const bool all = std::ranges::all_of(blocks_, [&](const Block& x) { return contains(x.guards, g); });
-            if (all) limit = limit ? binary(IndexOp::Min, limit, b->right) : b->right;
+            if (common(g)) limit = limit ? binary(IndexOp::Min, limit, b->right) : b->right;
         }
         return limit;
+    }
+    bool common(const Value& guard) const {
+        return std::ranges::all_of(blocks_, [&](const Block& x) { return contains(x.guards, guard); });
     }
     bool mentions_axis(const Index& e) const {
         return std::ranges::any_of(blocks_, [&](const Block& b) { return std::ranges::any_of(b.axes, [&](const Axis& a) { return mentions(e, a.name); }); });
@@ -110,7 +113,7 @@ class Fuser {
     Stmt unit(const Stmt& s, Block b) const {
         std::erase_if(b.axes, [&](const Axis& a) { return a.name == r_.axis; });
         if (limit_)
-            std::erase_if(b.guards, [&](const Value& g) { const auto x = as_below(g); return x && is_name(x->left, r_.axis) && !mentions_axis(x->right); });
+            std::erase_if(b.guards, [&](const Value& g) { const auto x = as_below(g); return x && is_name(x->left, r_.axis) && !mentions_axis(x->right) && common(g); });
         const Index now = base_ + ir::name(var_);
         return is_name(now, r_.axis) ? with_node(s, std::move(b)) : substitute(with_node(s, std::move(b)), {{r_.axis, now}});
     }

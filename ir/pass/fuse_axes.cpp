@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/pass/edit.h"
+#include "ir/pass/span.h"
 
 namespace acu::ir::pass {
 namespace {
@@ -28,7 +28,7 @@ struct FuseAxes {
         for (const std::string& label : site.names) {
             const Place at = find_block(out.program, label);
             check(site.program, at, p);
-            Block now = fused(block_of(at), p);
+            Block now = fused(block_of(at), p, facts_at(site.program, at.above));
             out.program = replace_stmt(std::move(out.program), at.stmt, {with_node(at.stmt, std::move(now))});
         }
         return out;
@@ -58,16 +58,17 @@ struct FuseAxes {
         need(!taken.contains(params.into), "fuse_axes.name", fmt::format("`{}` means something already around `{}`", params.into, b.label), "choose another name", at.stmt->loc);
     }
 
-    static Block fused(const Block& b, const Params& p) {
+    static Block fused(const Block& b, const Params& p, const Facts& facts) {
         const Index u = ir::name(p.into);
         IndexMap now;
         Index inner = constant(1);
         for (size_t i = p.axes.size(); i-- > 0;) {
             const Axis& a = *axis_of(b, p.axes[i]);
+            const Index count = count_of(a.size, facts);
             Index at = div(u, inner);
-            if (i > 0) at = mod(at, a.size);
+            if (i > 0) at = mod(at, count);
             now.emplace(a.name, normal(a.base + at));
-            inner = normal(a.size * inner);
+            inner = normal(count * inner);
         }
         Block n = map_block(b, [&](const Value& v) { return ir::substitute(v, now); }, [&](const Index& e) { return ir::substitute(e, now); });
         const auto place = std::ranges::find(n.axes, p.axes[0], &Axis::name);

@@ -38,6 +38,7 @@ static bool index_reads(const Stmt& s, const std::string& buffer) {
 Rings::Rings(const Program& p, const Stmt& home, const Stmt& loop, std::map<std::string, int64_t> versions, std::vector<std::string> keys, const IndexMap& closed, const std::string& code)
     : keys_(std::move(keys)) {
     const Loop &h = *as_loop(home), &l = *as_loop(loop);
+    const std::set<std::string> others = touched(edit(h.body, [&](const Stmt& s) { return s == loop ? std::optional(Body{}) : std::nullopt; }));    // of other loops, if of the same name
     for (const Decl& d : l.allocs) {
         const auto wanted = versions.find(d.name);
         if (wanted == versions.end()) continue;
@@ -46,7 +47,7 @@ Rings::Rings(const Program& p, const Stmt& home, const Stmt& loop, std::map<std:
             const bool shadowed = any_inside({s}, [&](const Stmt& x) { return as_loop(x) && std::ranges::find(as_loop(x)->allocs, d.name, &Decl::name) != as_loop(x)->allocs.end(); });
             need(!shadowed, (code + ".shadow").c_str(), fmt::format("a loop inside `{}` has a `{}` of its own", l.var, d.name), "", s->loc);
         }
-        const bool taken = std::ranges::find(h.allocs, d.name, &Decl::name) != h.allocs.end();
+        const bool taken = std::ranges::find(h.allocs, d.name, &Decl::name) != h.allocs.end() || others.contains(d.name);
         Decl ring = map_decl(d, [&](const Index& e) {
             const Index now = ir::substitute(e, closed);
             return now == e ? e : normal(now);

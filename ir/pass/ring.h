@@ -15,7 +15,7 @@ class Rings {
 
     /// The declarations at home.
     const std::vector<Decl>& decls() const { return decls_; }
-    /// The name there: that of the buffer, unless home has one of that name already.
+    /// The name there: that of the buffer, unless something else around has that name.
     const std::string& name_at_home(const std::string& buffer) const { return names_.at(buffer); }
     bool moves(const std::string& buffer) const { return names_.contains(buffer); }
     /// A statement of the loop with each access naming the version of its own iteration.

@@ -153,6 +153,8 @@ std::string shared_by_iterations(const Program& p, const Place& place) {
     return {};
 }
 
+Index count_of(const Index& extent, const Facts& facts) { return facts.nonnegative(extent) ? extent : binary(IndexOp::Max, constant(0), extent); }
+
 void add_guard(Block& b, const Value& guard) {
     const auto reads = [](const Value& g) { return !tensors_read(Block{{}, {}, {}, Monoid::None, {g}}).empty(); };
     b.guards.insert(std::ranges::find_if(b.guards, reads), guard);

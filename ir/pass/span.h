@@ -22,6 +22,8 @@ std::optional<Interval> interval_of(const Index& e, const Inside& at, const Fact
 /// loop or one inside owns are each iteration's own.
 std::string shared_by_iterations(const Program& p, const Place& place);
 
+/// The number of iterations or points: an extent below zero, which means none, must not enter a product or a remainder.
+Index count_of(const Index& extent, const Facts& facts);
 /// A condition on axes goes before guards that read memory: where it does not hold, their subscripts may lie outside.
 void add_guard(Block& b, const Value& guard);
 /// `at` lies in the box, dimension by dimension, as one condition.

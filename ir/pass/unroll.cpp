@@ -59,7 +59,7 @@ struct Unroll {
 
     static Rewrite split(const Program& p, const Place& at, const Params& params) {
         const Loop& l = loop_of(at);
-        const Index f = constant(params.factor), T = l.extent;
+        const Index f = constant(params.factor), T = count_of(l.extent, facts_at(p, at.above));
         const bool exact = divides(p, T, params.factor), peel = !exact && params.peel != "none", before = params.peel == "first";
         Loop outer;
         outer.var = unique_name(p, l.var + ".u"), outer.order = l.order;

@@ -64,9 +64,9 @@ Status Bench::prepare() {
     return interpret(lower::in_float64(r_.start), r_.arguments, reference_);
 }
 
-Trial Bench::interpreted(const Program& p, const Arrays& want, bool in_float64, uint64_t seed) const {
+Trial Bench::interpreted(const Program& p, const Arrays& want, bool in_float64, const InterpretOptions& options) const {
     Arrays got = r_.inputs;
-    if (const Status s = interpret(in_float64 ? lower::in_float64(p) : p, r_.arguments, got, {seed}); !s) return wrong(s.why());
+    if (const Status s = interpret(in_float64 ? lower::in_float64(p) : p, r_.arguments, got, options); !s) return wrong(s.why());
     if (auto d = first_difference(r_.start, want, got, !in_float64)) return {Trial::Wrong, {}, d, {}};
     return {};
 }
@@ -94,7 +94,7 @@ Trial Bench::scheduled(const Steps& steps) const {
     if (auto* t = std::get_if<Trial>(&applied)) return *t;
     const Program& p = std::get<Program>(applied);
     for (const uint64_t seed : {0, 7})
-        if (Trial t = interpreted(p, reference_, true, seed); t.verdict != Trial::Right) return t;
+        if (Trial t = interpreted(p, reference_, true, {.seed = seed}); t.verdict != Trial::Right) return t;
     return steps.empty() ? Trial{} : exact(steps, p);
 }
 
@@ -106,7 +106,7 @@ Trial Bench::exact(const Steps& steps, const Program& after) const {
     const auto* before = std::get_if<Program>(&applied);
     Arrays want = r_.inputs;
     if (!before || !interpret(*before, r_.arguments, want)) return {};
-    return interpreted(after, want, false, 0);
+    return interpreted(after, want, false, {});
 }
 
 Program Bench::fixed(Program p) const {
@@ -114,6 +114,9 @@ Program Bench::fixed(Program p) const {
         if (const auto it = r_.arguments.dims.find(d.name); it != r_.arguments.dims.end()) d.value = it->second;
     return p;
 }
+
+/// Before barriers stand, threads have no order.
+static InterpretOptions once(const lower::LoweringStep& step) { return {.seed = step.ordered ? uint64_t{3} : 0, .races = step.ordered}; }
 
 std::vector<Trial> Bench::lowered(const Steps& steps) const {
     auto applied = apply(steps);
@@ -126,7 +129,7 @@ std::vector<Trial> Bench::lowered(const Steps& steps) const {
         else {
             p = std::move(*next);
             const auto broken = verify(p);
-            out.push_back(broken.empty() ? interpreted(p, reference_, true, 3) : wrong({"verify." + broken[0].rule, broken[0].loc, broken[0].what}));
+            out.push_back(broken.empty() ? interpreted(p, reference_, true, once(step)) : wrong({"verify." + broken[0].rule, broken[0].loc, broken[0].what}));
         }
         out.back().of = std::string(step.name);
         if (out.back().verdict != Trial::Right) break;
@@ -134,12 +137,21 @@ std::vector<Trial> Bench::lowered(const Steps& steps) const {
     return out;
 }
 
-std::variant<Program, Trial> Bench::lower(const Program& scheduled) const {
+Trial Bench::lowered_in_lockstep(const Steps& steps, const std::string& step) const {
+    auto applied = apply(steps);
+    if (auto* t = std::get_if<Trial>(&applied)) return *t;
+    auto low = lower(std::get<Program>(applied), step);
+    if (auto* t = std::get_if<Trial>(&low)) return *t;
+    return interpreted(in_lockstep(std::get<Program>(low)), reference_, true, {.seed = 3});
+}
+
+std::variant<Program, Trial> Bench::lower(const Program& scheduled, const std::string& last) const {
     Program p = fixed(scheduled);
     for (const lower::LoweringStep& step : lowering()) {
         auto next = step.run(p, *r_.target);
         if (!next) return refused(next.why());
         p = std::move(*next);
+        if (step.name == last) break;
     }
     return p;
 }

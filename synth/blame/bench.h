@@ -19,6 +19,8 @@ class Bench {
     /// After each step of the lowering; ends with the first that is not right.
     std::vector<Trial> lowered(const Steps& steps) const;
     Trial lowered_at_all(const Steps& steps) const { return lowered(steps).back(); }
+    /// What this step of the lowering answers, where all threads meet between any two statements.
+    Trial lowered_in_lockstep(const Steps& steps, const std::string& step) const;
     /// The emitted text.
     Trial emulated(const Steps& steps);
     /// The same where the program was changed into an equal one, before or after lowering.
@@ -29,8 +31,9 @@ class Bench {
     std::variant<ir::Program, Trial> apply(const Steps& steps) const;
 
   private:
-    Trial interpreted(const ir::Program& p, const ir::Arrays& want, bool in_float64, uint64_t seed) const;
-    std::variant<ir::Program, Trial> lower(const ir::Program& scheduled) const;
+    Trial interpreted(const ir::Program& p, const ir::Arrays& want, bool in_float64, const ir::InterpretOptions& options) const;
+    /// All steps, or those up to one.
+    std::variant<ir::Program, Trial> lower(const ir::Program& scheduled, const std::string& last = {}) const;
     ir::Program fixed(ir::Program p) const;
     const std::vector<ir::lower::LoweringStep>& lowering() const { return r_.lowering ? *r_.lowering : ir::lower::lowering_steps(); }
     Trial exact(const Steps& steps, const ir::Program& after) const;

@@ -7,6 +7,7 @@
 #include "frontend/guard.h"
 #include "frontend/step_words.h"
 #include "synth/record/members.h"
+#include "target/target.h"
 
 namespace acu::synth::record {
 
@@ -66,7 +67,7 @@ Plan plan_of(const frontend::ScheduleDecl& block, std::vector<Diagnostic>& found
     Plan p;
     Json tags = tags_of(block.doc, "doc");
     if (has_only(tags, {"compiler", "case", "definition", "types", "values", "dims", "scalars", "toolchain", "doc"}, block.op_loc, found)) {
-        tags["schema"] = schema_version, tags["operator"] = block.op, tags["target"] = block.target, tags["decisions"] = Json::array();
+        tags["schema"] = schema_version, tags["operator"] = block.op, tags["target"] = target_named(block.target) ? block.target : "cpu", tags["decisions"] = Json::array();
         auto read = plan_from_json(tags);
         if (read) p = std::move(*read);
         else found.push_back(bad_tag(read.why(), block.op_loc));
@@ -111,7 +112,7 @@ std::string print_schedule(const Plan& p) {
     const Json j = to_json(p);
     std::string s = prose("", "doc", p.doc);
     for (const char* name : {"compiler", "case", "definition", "types", "values", "dims", "scalars", "toolchain"})
-        if (j.contains(name)) s += tag("", name, j[name]);
+        if (j.contains(name) && !j[name].empty()) s += tag("", name, j[name]);
     s += fmt::format("schedule {} for {}{} {{\n", p.op, p.target, p.when.empty() ? "" : " when " + p.when);
     int expected = 1;
     for (const Decision& d : p.decisions) {

@@ -11,11 +11,12 @@ TWO = COPY + COPY.replace("op f", "op g")
 
 OPTIONS = {
     "check": ["--json"],
-    "compile": ["--op", "--case", "--set", "--target", "-o", "--emit"],
+    "compile": ["--op", "--case", "--set", "--target", "-o", "--emit", "--plan", "--print-after"],
     "run": ["--op", "--case", "--set", "--device", "--in", "--out", "--inputs-out", "--seed", "--check", "--check-seconds", "--interpret", "--json", "--cuda-path", "--rocm-path"],
     "fmt": ["--check"],
     "targets": ["--json", "--cuda-path", "--rocm-path"],
     "passes": ["--json"],
+    "explain": ["--target", "--set", "--as", "--json"],
 }
 
 
@@ -79,7 +80,8 @@ def version(c: Cli) -> None:
 def passes_and_targets(c: Cli) -> None:
     for command in ("passes", "targets"):
         c.run(command).expect(0)
-        require(len(json.loads(c.run(command, "--json").expect(0).out)) > 3, f"{command} lists next to nothing")
+    require(len(json.loads(c.run("targets", "--json").expect(0).out)) > 3, "targets lists next to nothing")
+    require(len(json.loads(c.run("passes", "--json").expect(0).out)["passes"]) > 3, "passes lists next to nothing")
 
 
 # ---- diagnostics

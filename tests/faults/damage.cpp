@@ -52,17 +52,17 @@ Program without_sync(const Program& p, SyncOp op, int n) {
     });
 }
 
-static Index exchanged(const Index& e, const Index& from, const Index& to) {
-    if (print(e) == print(from)) return to;
+static Index exchanged(const Index& e, const std::function<Index(const Index&)>& f) {
+    if (Index other = f(e)) return other;
     if (e->args.empty()) return e;
     auto n = std::make_shared<IndexNode>(*e);
-    for (Index& a : n->args) a = exchanged(a, from, to);
+    for (Index& a : n->args) a = exchanged(a, f);
     return n;
 }
 
-Program exchange(const Program& p, const Index& from, const Index& to) {
+Program exchange(const Program& p, const std::function<Index(const Index&)>& f) {
     Program out = p;
-    for (Stmt& s : out.body) s = map_expressions(s, [](const Value& v) { return v; }, [&](const Index& e) { return exchanged(e, from, to); });
+    for (Stmt& s : out.body) s = map_expressions(s, [](const Value& v) { return v; }, [&](const Index& e) { return exchanged(e, f); });
     return out;
 }
 

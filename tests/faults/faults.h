@@ -56,8 +56,8 @@ ir::Program change_block(const ir::Program& p, const std::string& label, const s
 ir::Program without_block(const ir::Program& p, const std::string& label);
 /// The n-th synchronisation of this kind (from 0) left out.
 ir::Program without_sync(const ir::Program& p, ir::SyncOp op, int n);
-/// Every occurrence of `from` in a subscript or a size, which stands there as a whole node.
-ir::Program exchange(const ir::Program& p, const ir::Index& from, const ir::Index& to);
+/// Every node of an index expression replaced by what `f` answers for it, where it answers one.
+ir::Program exchange(const ir::Program& p, const std::function<ir::Index(const ir::Index&)>& f);
 void replace_all(std::string& text, const std::string& from, const std::string& to);
 
 }  // namespace acu::faults

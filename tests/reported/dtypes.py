@@ -91,7 +91,7 @@ def t11_reductions_of_functions(c: Bench) -> None:
     x = normal(c.draw, "f32", 5, 77)
     w = real(x)
     c.run("of_functions", {"x": x}, {"s": np.exp(w).sum(1), "t": np.abs(w).max(1), "u": (w * w + 1).sum(1)})
-    c.under([over_rows("s_acc s", 2), over_rows("s_acc s", 1, 64)], "of_functions", {"x": x}, {"s": np.exp(w).sum(1)}, count=1)
+    c.under([over_rows("s.acc s", 2), over_rows("s.acc s", 2, 64)], "of_functions", {"x": x}, {"s": np.exp(w).sum(1)}, count=1)
 
 
 @reported("T13")

@@ -47,7 +47,7 @@ def e4_softmax_over_nothing(c: Bench) -> None:
 def e4_plans_over_nothing(c: Bench) -> None:
     for shape in ((3, 0), (0, 48)):
         x = np.zeros(shape, np.float32)
-        plans = [over_rows("s y", 2), over_rows("s y", 1, 128), [*over_rows("s y", 2), step("tile", "s", axes={"n": 8})]]
+        plans = [over_rows("s y", 2), over_rows("s y/s n", 1, 128), [*over_rows("s y", 2), step("tile", "s", axes={"n": 8})]]
         c.under(plans, "pipelines.row_sum", {"x": x}, {"y": np.zeros(shape[0])}, exact=True, count=1)
 
 

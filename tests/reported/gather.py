@@ -31,7 +31,7 @@ def c3_bytes_give_the_same_each_time(c: Bench) -> None:
     c.run("conv_i8", {"x": x, "w": w}, {"y": y})
     c.same_bits("conv_i8", {"x": x, "w": w}, ways)
     tile = [step("fuse", "acc y", over={"n": 1, "p": 4, "q": 8, "o": 16}, kind="grid"), step("tile", "acc", axes={"c": 8}), step("stage", "w", at="c.o")]
-    c.under([tile, [*tile, step("pipeline", "c.o", stages=3)]], "conv_i8", {"x": x, "w": w}, {"y": y}, count=1)
+    c.under([tile, [*tile, step("pipeline", "c.o", stages=3)]], "conv_i8", {"x": x, "w": w}, {"y": y}, "R=3,S=3", count=1)
 
 
 @reported("C4")

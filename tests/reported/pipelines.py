@@ -11,7 +11,7 @@ def p1_loops_of_one_iteration(c: Bench) -> None:
     for k in (16, 64):
         product(c, "f16", 24, k, 40, [staged(16, 16, k, stages) for stages in (2, 3, 4)])
     a, b = normal(c.draw, "f32", 512), normal(c.draw, "f32", 512, 24)
-    plans = [[step("split_reduction", "y_acc", axis="k", count=8, align=64, kind=kind)] for kind in ("serial", "grid")]
+    plans = [[step("split_reduction", "y.acc", axis="k", count=8, align=64, kind=kind)] for kind in ("serial", "grid")]
     c.run("products.gemv", {"a": a, "b": b}, {"y": real(a) @ real(b)})
     c.under(plans, "products.gemv", {"a": a, "b": b}, {"y": real(a) @ real(b)}, count=1)
 
@@ -37,7 +37,7 @@ def p4_shared_memory_used_twice(c: Bench) -> None:
     scaled = real(x) / np.abs(real(x)).sum(1, keepdims=True)
     wanted = {"y": scaled / np.sqrt((scaled * scaled).sum(1, keepdims=True))}
     rows = [over_rows("total scaled squares y", m, threads) for m in (1, 4) for threads in (0, 64)]
-    c.under([[*steps, step("keep", "scaled", in_="shared")] for steps in rows], "normalized", {"x": x}, wanted)
+    c.under([[*steps, step("keep", "scaled", in_="shared")] for steps in rows], "normalized", {"x": x}, wanted, "M=13,N=48")
 
 
 @reported("P5")
@@ -48,7 +48,7 @@ def p5_pipelines_side_by_side(c: Bench) -> None:
     rows = [step("fuse", "c e", over={"m": 8}, kind="grid"), step("keep", "c", in_="shared")]
     first = [step("tile", "c", axes={"k": 8}), step("stage", "a b", at="k.o"), step("pipeline", "k.o", stages=2)]
     second = [step("tile", "e", axes={"n": 4}), step("stage", "d", at="n.o"), step("pipeline", "n.o", stages=3)]
-    c.under([[*rows, *first], [*rows, *first, *second], [*rows, *second]], "products.chain", {"a": a, "b": b, "d": d}, wanted)
+    c.under([[*rows, *first], [*rows, *first, *second], [*rows, *second]], "products.chain", {"a": a, "b": b, "d": d}, wanted, "M=20,K=24,N=16,P=12")
 
 
 @reported("P5")
@@ -63,7 +63,7 @@ def p6_part_of_a_block_reduces(c: Bench) -> None:
     for m, n in ((17, 48), (5, 1), (3, 65)):
         x = normal(c.draw, "f32", m, n)
         wanted = {"y": real(x).sum(1)}
-        rows = [over_rows("s y", 5, 64), over_rows("s y", 1, 128), [*over_rows("s y", 1, 128), step("keep", "s"), step("bind_reduce", "s", via="common.block_reduce")]]
+        rows = [over_rows("s y/s n", 5, 64), over_rows("s y/s n", 1, 128), [*over_rows("s y/s n", 1, 128), step("keep", "s"), step("bind_reduce", "s", via="common.block_reduce")]]
         c.under(rows, "row_sum", {"x": x}, wanted, scale=float(np.abs(x).sum(1).max()), count=1)
 
 

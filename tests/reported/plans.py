@@ -29,6 +29,7 @@ def persistent(inner: Steps, ctas: int, group: int = 0) -> Steps:
 
 
 def over_rows(blocks: str, m: int, threads: int = 0) -> Steps:
-    """Statements fused over rows; the last one named may fix the threads of a block."""
-    fuse = step("fuse", blocks, over={"m": m}, kind="grid")
-    return [fuse, step("vectorize", blocks.split()[-1], width=1, threads=threads)] if threads else [fuse]
+    """Statements fused over rows; the one named last, or its axis, fixes the threads of a block: `s y/s n`."""
+    names, _, site = blocks.partition("/")
+    fuse = step("fuse", names, over={"m": m}, kind="grid")
+    return [fuse, step("vectorize", site or names.split()[-1], width=1, threads=threads)] if threads else [fuse]

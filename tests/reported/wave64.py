@@ -44,13 +44,13 @@ def h4_rows_shorter_than_a_wavefront(c: Bench) -> None:
         x = normal(c.draw, "f32", m, n)
         wanted, scale = {"y": real(x).sum(1)}, float(np.abs(x).sum(1).max())
         c.run("pipelines.row_sum", {"x": x}, wanted, scale=scale, targets=("gfx90a",))
-        block = [*over_rows("s y", 1, 64), step("keep", "s"), step("bind_reduce", "s", via="common.block_reduce")]
-        c.under([block, over_rows("s y", 3, 64)], "pipelines.row_sum", {"x": x}, wanted, scale=scale, targets=("gfx90a",), count=1)
+        block = [*over_rows("s y/s n", 1, 64), step("keep", "s"), step("bind_reduce", "s", via="common.block_reduce")]
+        c.under([block, over_rows("s y/s n", 3, 64)], "pipelines.row_sum", {"x": x}, wanted, scale=scale, targets=("gfx90a",), count=1)
 
 
 @reported("H4")
 def h4_half_a_wavefront_is_refused(c: Bench) -> None:
-    plan = c.plan("pipelines.row_sum", over_rows("s y", 1, 32), "emu:gfx90a", c.folder)
+    plan = c.plan("pipelines.row_sum", over_rows("s y/s n", 1, 32), "emu:gfx90a", c.folder)
     c.refused("compile", [*c.source("pipelines.row_sum"), "--target", "gfx90a", "--plan", plan, "-o", c.folder / "out"], 1, "32 threads", "64")
 
 
@@ -61,7 +61,7 @@ def h5_few_rows_of_rmsnorm(c: Bench) -> None:
         w = real(x)
         wanted = {"y": w / np.sqrt((w * w).mean(1, keepdims=True) + 1e-6) * real(gain)}
         c.run("rms", {"x": x, "gain": gain}, wanted, targets=("gfx90a",))
-        c.under([over_rows("ms_acc ms y", 1, 256)], "rms", {"x": x, "gain": gain}, wanted, targets=("gfx90a",))
+        c.under([over_rows("ms.acc ms y", 1, 256)], "rms", {"x": x, "gain": gain}, wanted, targets=("gfx90a",))
 
 
 @reported("H8", "H9")
