@@ -67,6 +67,7 @@ static std::string spec_of(const frontend::Operator& op, const std::string& case
 
 /// With open sizes, so that plans for several of them agree on it.
 static std::string definition_of(const Subject& s) {
+    if (s.op.bindings.dims.empty()) return synth::record::hash_of(ir::print(s.op.program));
     frontend::Bindings open = s.op.bindings;
     open.dims.clear();
     std::vector<Diagnostic> found;
@@ -80,7 +81,7 @@ static Subject make_subject(Session& s, const Module& m, const frontend::OpDecl&
     out.case_name = case_name;
     out.home = &home_of(m, op.name);
     out.decl = &op;
-    out.definition = definition_of(out);
+    if (!s.failed()) out.definition = definition_of(out);
     return out;
 }
 

@@ -32,9 +32,14 @@ std::vector<std::string> lines_of(const std::string& text) {
     return out;
 }
 
-/// The lines that only one of two texts has, in order, with `-` and `+` in front: by the longest common subsequence.
+/// The lines that only one of two texts has, in order, with `-` and `+` in front: by the longest common subsequence, where that is cheap.
 std::vector<std::string> difference(const std::string& before, const std::string& after) {
-    const auto a = lines_of(before), b = lines_of(after);
+    auto a = lines_of(before), b = lines_of(after);
+    const auto [x, y] = std::ranges::mismatch(a, b);
+    b.erase(b.begin(), y), a.erase(a.begin(), x);
+    while (!a.empty() && !b.empty() && a.back() == b.back()) a.pop_back(), b.pop_back();
+    constexpr size_t most_cells = size_t{1} << 22;
+    if ((a.size() + 1) * (b.size() + 1) > most_cells) a.resize(1), b.resize(1), a[0] = "…", b[0] = "… more lines than can be compared";
     std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1));
     for (size_t i = a.size(); i-- > 0;)
         for (size_t j = b.size(); j-- > 0;) common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);

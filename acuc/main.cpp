@@ -18,6 +18,7 @@ static int run(int argc, char** argv) {
     acu::add_targets(app, exit);
     acu::add_passes(app, exit);
     acu::add_explain(app, exit);
+    acu::add_blame(app, exit);
     acu::add_microkernels(app, exit);
     app.footer("Exit codes: 0 done, 1 the input is wrong, 2 usage, 3 something is missing on this machine, 4 a check failed.\nThe language: docs/language.md. Try: acuc check examples/softmax.acu");
     try {

@@ -19,6 +19,7 @@ void add_fmt(CLI::App& app, int& exit);
 void add_targets(CLI::App& app, int& exit);
 void add_passes(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
+void add_blame(CLI::App& app, int& exit);
 void add_microkernels(CLI::App& app, int& exit);
 
 /// FILE, `--op`, `--case`, `--set`, shared by compile and run.

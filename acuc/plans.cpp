@@ -228,12 +228,25 @@ static Result<ir::Program> kernels_of(const ir::Program& scheduled, const Plan& 
     return ir::lower::schedule_to_kernels(scheduled, target, onlooker.lowering);
 }
 
+/// `inline(gelu)`: functions are part of the definition and are substituted always, so such a step is done before it begins.
+static Plan without_functions(Plan plan, const Subject& s, const ir::Program& loops) {
+    std::set<std::string> labels;
+    ir::for_each_block(loops.body, [&](const ir::Block& b, Loc) { labels.insert(b.label); });
+    const auto is_function = [&](const std::string& name) { return s.home->fns.contains(name) && !labels.contains(name); };
+    for (Decision& d : plan.decisions)
+        if (d.step.pass == "inline" && std::ranges::any_of(d.step.sites, is_function)) {
+            std::erase_if(d.step.sites, is_function);
+            if (d.step.sites.empty()) d.status = "rejected";
+        }
+    return plan;
+}
+
 Result<ir::Program> scheduled(const Subject& s, const Plan& plan, const Target* target, std::vector<Diagnostic>& warnings, ir::pass::Observer* observer) {
     const auto open = fit(plan, s, target);
     if (!open) return open.why();
     ir::Program loops = ir::lower::lower_reductions(s.op.program);
     loops.facts.insert(loops.facts.end(), open->begin(), open->end());
-    return apply_plan(loops, plan, target, warnings, observer);
+    return apply_plan(loops, without_functions(plan, s, loops), target, warnings, observer);
 }
 
 Result<Planned> planned(const Subject& s, const Plan& plan, const Target& target, std::vector<Diagnostic>& warnings, const Onlooker& onlooker) {

@@ -162,6 +162,8 @@ Value select(Value condition, Value a, Value b) {
 
 Value call(const std::string& fn, std::vector<Value> args) {
     const Function& row = *function_named(fn);
+    if ((fn == "min" || fn == "max") && (args[0]->op == Op::OfIndex || args[1]->op == Op::OfIndex))
+        if (const Index x = as_index(args[0]), y = as_index(args[1]); x && y) return of_index(binary(fn == "min" ? IndexOp::Min : IndexOp::Max, x, y));
     DType type = args[0]->type;
     for (const Value& a : args) type = promote(type, a->type);
     if (row.floating && !is_float(type)) type = DType::F32;

@@ -104,6 +104,7 @@ struct Cooperate {
             if (!fits || !size) continue;
             const int64_t part = *size / count;
             d.dims[i] = {w ? normal(d.dims[i].origin + constant(w * part)) : d.dims[i].origin, constant(part)};
+            d.layout.reset();    // that was of the whole
         }
         return d;
     }

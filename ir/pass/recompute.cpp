@@ -76,8 +76,12 @@ class Mover {
     /// What one iteration reads, a dimension at a time; a dimension whose bounds are not known is taken whole.
     void box() {
         box_ = decl_.dims;
-        for (size_t d = 0; d < box_.size(); ++d)
-            if (const auto hull = hull_of(d)) box_[d] = {hull->low, normal(hull->high - hull->low + constant(1))};
+        for (size_t d = 0; d < box_.size(); ++d) {
+            const auto hull = hull_of(d);
+            if (!hull) continue;
+            const Index size = normal(hull->high - hull->low + constant(1));
+            if (is_const(size) || !constant_value(box_[d].size)) box_[d] = {hull->low, size};    // registers need constant sizes
+        }
     }
 
     std::optional<Interval> hull_of(size_t d) const {

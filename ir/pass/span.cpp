@@ -31,7 +31,8 @@ Bounds monotone(const Index& e, const std::string& name, const Interval& range, 
     if (e->op == IndexOp::Div && (mentions(e->args[1], name) || !facts.nonnegative(e->args[1]))) return {};
     const auto a = through(e->args[0], name, range, facts), b = through(e->args[1], name, range, facts);
     if (!a || !b) return {};
-    return Interval{binary(e->op, a->low, b->low), binary(e->op, a->high, b->high)};
+    const Index low = e->op == IndexOp::Div && is_const(a->low, 0) ? a->low : binary(e->op, a->low, b->low);
+    return Interval{low, binary(e->op, a->high, b->high)};
 }
 
 Bounds through(const Index& e, const std::string& name, const Interval& range, const Facts& facts) {
@@ -68,12 +69,19 @@ Index without_lets(Index e, const Loop& l) {
     return e;
 }
 
-/// A constant that the length of a loop does not pass, so that boxes have constant sizes; else the length.
+/// A constant that the expression does not pass, by its form alone.
+std::optional<int64_t> most(const Index& e) {
+    if (is_const(e)) return e->value;
+    if (e->args.size() != 2 || e->op == IndexOp::Sub || e->op == IndexOp::Mod) return {};
+    const auto a = most(e->args[0]), b = most(e->args[1]);
+    if (e->op == IndexOp::Min && (!a || !b)) return a ? a : b;
+    const bool grows = e->op == IndexOp::Min || e->op == IndexOp::Max || e->op == IndexOp::Add || (e->op == IndexOp::Div && is_const(e->args[1]) && e->args[1]->value > 0);
+    return a && b && grows ? std::optional(apply(e->op, *a, *b)) : std::nullopt;
+}
+/// The length of a loop, or a constant that it does not pass, so that boxes have constant sizes.
 Index at_most(const Index& extent) {
-    if (extent->op != IndexOp::Min) return extent;
-    for (const Index& a : extent->args)
-        if (is_const(a)) return a;
-    return extent;
+    const auto c = most(extent);
+    return c ? constant(*c) : extent;
 }
 
 /// Where a touch lies, as coefficient*var + rest .. coefficient*var + rest, a dimension at a time.

@@ -81,7 +81,7 @@ class Trimmer {
         if (!slope || !readable(*edge, gap.guard)) return note("trim.affine", fmt::format("the condition of `{}` is not affine in its axes and `{}`", b_.label, l_.var), "trim before axes are fused");
         if (*slope == 0) return note("trim.monotone", fmt::format("the condition of `{}` does not change with `{}`", b_.label, l_.var), "");
         if (const Stmt s = HiddenIteration(p_, at_, *edge).effect())
-            return note("trim.effect", fmt::format("`{}` may leave something behind in an iteration of `{}` that `{}` has no points in", as_block(s)->label, l_.var, b_.label), "only absent terms can be left out: guards, and maxima over -inf");
+            return note("trim.effect", fmt::format("`{}` may leave something behind in an iteration of `{}` that `{}` has no points in", as_block(s)->label, l_.var, b_.label), "keep its buffer at that loop, if no other iteration reads it; else only absent terms can be left out: guards, and maxima over -inf");
         // hidden where slope*v + rest >= 1
         const Index rest = a->rest, size = constant(std::abs(*slope));
         if (*slope > 0) {

@@ -176,8 +176,9 @@ bool HiddenIteration::only_grows(const std::string& maximum, std::set<std::strin
 bool HiddenIteration::rescales_exponentials(const std::string& sum, const std::string& maximum) const {
     std::set<std::string> over;
     if (!only_grows(maximum, over)) return false;
-    const auto* home = as_loop(loops_of(loop_.above).empty() ? loop_.stmt : loops_of(loop_.above).back());
-    const bool at_home = std::ranges::find(home->allocs, sum, &Decl::name) != home->allocs.end();
+    const std::vector<Stmt> around = loops_of(loop_.above);
+    const auto declares = [&](const Stmt& s) { return std::ranges::find(as_loop(s)->allocs, sum, &Decl::name) != as_loop(s)->allocs.end(); };
+    const bool at_home = std::ranges::all_of(around, [](const Stmt& s) { return is_parallel(as_loop(s)->kind); }) || declares(around.back());    // what comes after does not come before again
     return std::ranges::all_of(writers(sum), [&](const Writer& w) {
         const Block& b = block_of(w.at);
         if (w.where == Writer::After) return at_home;

@@ -79,17 +79,26 @@ struct Unroll {
         return out;
     }
 
-    /// A second copy of the statements, with labels and loops of their own.
+    /// A second copy of the statements, whose labels, buffers and derived name are its own.
     static Stmt renamed(const Stmt& s, const Program& p, std::vector<Lineage>& lineage) {
-        need(!holds_sync(s), "unroll.sync", fmt::format("`{}` holds roles or signals between them, which cannot be copied", as_loop(s)->lets[0].name), "unroll it with peel = none", s->loc);
-        need(names_made_in(as_loop(s)->body).empty(), "unroll.nest", fmt::format("`{}` holds other loops: the trips that are left over would need copies of them", as_loop(s)->lets[0].name), "unroll it with peel = none", s->loc);
-        Loop l = *as_loop(s);
+        const std::string var = as_loop(s)->lets[0].name, rest = unique_name(p, var + ".rest");
+        need(!holds_sync(s), "unroll.sync", fmt::format("`{}` holds roles or signals between them, which cannot be copied", var), "unroll it with peel = none", s->loc);
+        need(names_made_in(as_loop(s)->body).empty(), "unroll.nest", fmt::format("`{}` holds other loops: the trips that are left over would need copies of them", var), "unroll it with peel = none", s->loc);
+        std::map<std::string, std::string> buffers;
+        for (const Decl& d : as_loop(s)->allocs) buffers[d.name] = unique_name(p, d.name + ".rest");
+        const auto index = [&](const Index& e) { return rename_tensors(ir::substitute(e, {{var, ir::name(rest)}}), buffers); };
+        const auto value = [&](const Value& v) { return rename_tensors(ir::substitute(v, {{var, ir::name(rest)}}), buffers); };
+        Loop l = *as_loop(map_expressions(s, value, index));
+        l.lets[0].name = rest;
+        for (Decl& d : l.allocs) d.name = buffers.at(d.name);
         l.body = edit(l.body, [&](const Stmt& x) -> std::optional<Body> {
             if (!as_block(x)) return {};
-            Block b = *as_block(x);
-            b.label = unique_name(p, b.label + ".rest");
-            lineage.push_back({as_block(x)->label, b.label, Part::Clone});
-            return Body{with_node(x, std::move(b))};
+            Block n = *as_block(x);
+            n.label = unique_name(p, n.label + ".rest");
+            for (Access& o : n.outs)
+                if (const auto it = buffers.find(o.tensor); it != buffers.end()) o.tensor = it->second;
+            lineage.push_back({as_block(x)->label, n.label, Part::Clone});
+            return Body{with_node(x, std::move(n))};
         });
         return with_node(s, std::move(l));
     }

@@ -44,12 +44,17 @@ Program without_block(const Program& p, const std::string& label) {
     });
 }
 
-Program without_sync(const Program& p, SyncOp op, int n) {
-    int at = 0;
-    return rebuilt(p, [&](const Stmt& s) -> Body {
+Program without_sync_before(const Program& p, SyncOp op, const std::string& label) {
+    const StmtNode *last = nullptr, *found = nullptr;
+    const auto look = [&](const Stmt& s) -> Body {
         const auto* y = std::get_if<Sync>(&s->node);
-        return y && y->op == op && at++ == n ? Body{} : Body{s};
-    });
+        const auto* b = std::get_if<Block>(&s->node);
+        if (y && y->op == op) last = s.get();
+        if (b && b->label == label && !found) found = last;
+        return {s};
+    };
+    rebuilt(p, look);
+    return rebuilt(p, [&](const Stmt& s) -> Body { return s.get() == found ? Body{} : Body{s}; });
 }
 
 static Index exchanged(const Index& e, const std::function<Index(const Index&)>& f) {
@@ -60,7 +65,7 @@ static Index exchanged(const Index& e, const std::function<Index(const Index&)>&
     return n;
 }
 
-Program exchange(const Program& p, const std::function<Index(const Index&)>& f) {
+Program change_index(const Program& p, const std::function<Index(const Index&)>& f) {
     Program out = p;
     for (Stmt& s : out.body) s = map_expressions(s, [](const Value& v) { return v; }, [&](const Index& e) { return exchanged(e, f); });
     return out;

@@ -54,10 +54,10 @@ ir::Program rebuilt(const ir::Program& p, const std::function<ir::Body(const ir:
 ir::Program change_loop(const ir::Program& p, const std::string& var, const std::function<void(ir::Loop&)>& f);
 ir::Program change_block(const ir::Program& p, const std::string& label, const std::function<void(ir::Block&)>& f);
 ir::Program without_block(const ir::Program& p, const std::string& label);
-/// The n-th synchronisation of this kind (from 0) left out.
-ir::Program without_sync(const ir::Program& p, ir::SyncOp op, int n);
+/// The synchronisation of this kind that stands nearest before the block left out.
+ir::Program without_sync_before(const ir::Program& p, ir::SyncOp op, const std::string& label);
 /// Every node of an index expression replaced by what `f` answers for it, where it answers one.
-ir::Program exchange(const ir::Program& p, const std::function<ir::Index(const ir::Index&)>& f);
+ir::Program change_index(const ir::Program& p, const std::function<ir::Index(const ir::Index&)>& f);
 void replace_all(std::string& text, const std::string& from, const std::string& to);
 
 }  // namespace acu::faults

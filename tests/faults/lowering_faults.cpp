@@ -32,12 +32,12 @@ static Program without_tile_guards(const Program& p) {
 
 std::vector<Fault> lowering_faults() {
     return {
-        {"place_barriers: one barrier less", lifted(), {"run.D5", Cause::Lowering, {3}, "place_barriers"}, {}, "place_barriers", [](const Program& p) { return without_sync(p, SyncOp::Barrier, 1); }},
-        {"place_barriers: one barrier less in a ring", product(), {"run.D5", Cause::Lowering, {5}, "place_barriers"}, {}, "place_barriers", [](const Program& p) { return without_sync(p, SyncOp::Barrier, 2); }},
-        {"place_slots: the wrong modulus", product(), {"values", Cause::Lowering, {5}, "place_slots"}, {}, "place_slots", [](const Program& p) { return exchange(p, other_slot); }},
-        {"distribute_blocks: no guard of the threads", on(product(), "gfx90a"), {"run.D4", Cause::Lowering, {1}, "distribute_blocks"}, {}, "distribute_blocks", without_tile_guards},
+        {"place_barriers: one barrier less", lifted(), {"run.D5", Cause::Lowering, {3}, "place_barriers"}, {}, "place_barriers", [](const Program& p) { return without_sync_before(p, SyncOp::Barrier, "y"); }},
+        {"place_barriers: one barrier less in a ring", product(), {"run.D5", Cause::Lowering, {5}, "place_barriers"}, {}, "place_barriers", [](const Program& p) { return without_sync_before(p, SyncOp::Barrier, "y"); }},
+        {"place_slots: the wrong modulus", product(), {"run.D2", Cause::Lowering, {5}, "place_slots"}, {}, "place_slots", [](const Program& p) { return change_index(p, other_slot); }},
+        {"distribute_blocks: no guard of the threads", on(product(), "gfx90a"), {"run.D1", Cause::Lowering, {1}, "distribute_blocks"}, {}, "distribute_blocks", without_tile_guards},
         {"place_barriers: no wait for copies", asynchronous(), {"emu.missing-wait", Cause::Lowering, {6}, "place_barriers"}, {}, "place_barriers",
-         [](const Program& p) { return without_sync(p, SyncOp::CopyWait, 0); }},
+         [](const Program& p) { return without_sync_before(p, SyncOp::CopyWait, "y"); }},
         {"check_resources: none", large(), {"emu.shared-limit", Cause::Lowering, {3}, "check_resources"}, {}, "check_resources", [](const Program& p) { return p; }},
     };
 }

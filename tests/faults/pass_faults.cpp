@@ -38,7 +38,7 @@ static Value shifted(const Value& v, int64_t by) {
 static std::vector<Fault> of_loops() {
     return {
         {"fuse: tiles that start at 3*m.o", product(), {"run.D5", Cause::Decision, {1}, "fuse"}, "fuse", {},
-         [](const Program& p) { return exchange(p, [](const Index& e) { return print(e) == "4*m.o" ? constant(3) * name("m.o") : nullptr; }); }},
+         [](const Program& p) { return change_index(p, [](const Index& e) { return print(e) == "4*m.o" ? constant(3) * name("m.o") : nullptr; }); }},
         {"tile: trips by floor", product(), {"values", Cause::Decision, {2}, "tile"}, "tile", {},
          [](const Program& p) { return change_loop(p, "k.o", [](Loop& l) { l.extent = k_trips(name("K")); }); }},
         {"tile: guard dropped", product(), {"run.D1", Cause::Decision, {2}, "tile"}, "tile", {}, [](const Program& p) { return change_block(p, "y", [](Block& b) { b.guards.pop_back(); }); }},

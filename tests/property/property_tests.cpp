@@ -144,8 +144,8 @@ std::string check_lowering(const Scene& s, const Tried& t, const Target& target)
 Tried random_plan(const Scene& s, const Options& o, property::Random& random, Summary& sum) {
     Tried t{s.loops, {}, false};
     const pass::Context context{nullptr, &microkernels::find, &microkernels::stamped};
-    for (int tried = 0; tried < 60 && static_cast<int>(t.steps.size()) < o.steps; ++tried) {
-        const pass::Step step = property::random_step(t.program, random);
+    for (int tried = 0; tried < 300 && static_cast<int>(t.steps.size()) < o.steps; ++tried) {
+        const pass::Step step = property::random_step(t.program, t.steps, random);
         auto result = pass::apply_step(t.program, static_cast<int>(t.steps.size()) + 1, step, context);
         if (auto* f = std::get_if<pass::Failure>(&result)) {
             ++sum.tally.refused[f->why.code];

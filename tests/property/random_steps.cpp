@@ -44,7 +44,7 @@ struct Names {
 
 class Draw {
   public:
-    Draw(const Program& p, Random& random) : p_(p), names_(p), random_(random) {}
+    Draw(const Program& p, const std::vector<Step>& before, Random& random) : p_(p), before_(before), names_(p), random_(random) {}
 
     Step step() {
         const Pass& pass = all_passes()[chosen_pass()];
@@ -59,16 +59,22 @@ class Draw {
     int64_t below(uint64_t n) { return static_cast<int64_t>(random_() % std::max<uint64_t>(1, n)); }
     std::string any(const std::vector<std::string>& list) { return list.empty() ? "none" : list[static_cast<size_t>(below(list.size()))]; }
 
-    /// The passes that make structure come more often: deep plans need them first.
+    /// First loops and tiles, on which the rest depends; then any pass, those that the plan has already less often.
     size_t chosen_pass() {
-        static const std::vector<std::string_view> often{"fuse", "fuse", "fuse", "keep", "keep", "tile", "stage", "vectorize", "pipeline", "bind_reduce"};
+        static const std::vector<std::string_view> early{"fuse", "fuse", "tile", "split_reduction", "hoist", "online", "inline", "fuse_axes", "split_axis", "outline"};
         const auto& all = all_passes();
-        if (!coin(2)) {
-            const auto wanted = often[static_cast<size_t>(below(often.size()))];
-            const auto it = std::ranges::find(all, wanted, &Pass::name);
-            if (it != all.end()) return static_cast<size_t>(it - all.begin());
+        if (before_.size() < 2 && !coin(3)) return index_of(early[static_cast<size_t>(below(early.size()))]);
+        for (int tried = 0; tried < 4; ++tried) {
+            const auto i = static_cast<size_t>(below(all.size()));
+            const auto had = std::ranges::count(before_, all[i].name, &Step::pass);
+            if (had == 0 || below(static_cast<uint64_t>(2 * had)) == 0) return i;
         }
         return static_cast<size_t>(below(all.size()));
+    }
+    static size_t index_of(std::string_view name) {
+        const auto& all = all_passes();
+        const auto it = std::ranges::find(all, name, &Pass::name);
+        return it == all.end() ? 0 : static_cast<size_t>(it - all.begin());
     }
 
     std::vector<std::string> sites(const Pass& pass) {
@@ -139,12 +145,13 @@ class Draw {
     }
 
     const Program& p_;
+    const std::vector<Step>& before_;
     Names names_;
     Random& random_;
 };
 
 }  // namespace
 
-Step random_step(const Program& p, Random& random) { return Draw(p, random).step(); }
+Step random_step(const Program& p, const std::vector<Step>& before, Random& random) { return Draw(p, before, random).step(); }
 
 }  // namespace acu::property

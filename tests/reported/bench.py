@@ -174,8 +174,8 @@ class Bench:
         return [word for name in inputs for word in ("--in", f"{name}={folder / name}.npy")]
 
     def plan(self, op: str, steps: Steps, device: str, folder: Path) -> Path:
-        """A plan file for the target of a device; the CPU runs any."""
-        target = device.removeprefix("emu:") if device != "cpu" else "sm_80"
+        """A plan file for the target of a device."""
+        target = device.removeprefix("emu:")
         path = folder / "plan.json"
         path.write_text(json.dumps({"schema": 1, "operator": op.rpartition(".")[2], "target": target, "decisions": list(steps)}))
         return path
@@ -183,7 +183,8 @@ class Bench:
     def run(self, op: str, inputs: Mapping[str, Array], wanted: Mapping[str, object], sets: str = "", **how: Any) -> None:
         """Requires the outputs of an operator, by the CPU and by emulated targets.
 
-        `targets`: of these; `every`: of all of them, always; `steps`: under a plan; `types`: of outputs; `exact`, `scale`: see `difference`; `more`: words of the command.
+        `targets`: of these; `every`: of all of them, always; `only`: on these devices; `steps`: under a plan; `types`: of outputs;
+        `exact`, `scale`: see `difference`; `more`: further words of the command.
         """
         for device in how.get("only") or self.devices(how.get("targets", TARGETS), how.get("every", False)):
             self.run_on(device, op, inputs, wanted, sets, how)
@@ -231,7 +232,9 @@ class Bench:
         done = self.call(command, *words)
         said = done.stdout + done.stderr
         missing = [t for t in texts if t not in said]
-        wrong = f"exit {done.returncode} instead of {exit_code}: {said[:800]}" if done.returncode != exit_code else f"no `{missing[0]}` in: {said[:800]}" if missing else ""
+        wrong = f"no `{missing[0]}` in: {said[:800]}" if missing else ""
+        if done.returncode != exit_code:
+            wrong = f"exit {done.returncode} instead of {exit_code}: {said[:800]}"
         self.verdict(wrong, shown([command, *words]))
 
 

@@ -115,7 +115,7 @@ def d11_rows_of_layernorm(c: Bench) -> None:
         x, gain, bias = c.draw.normal(3, 2, (m, n)).astype(np.float32), normal(c.draw, "f32", n), normal(c.draw, "f32", n)
         wide = real(x)
         mean, var = wide.mean(1, keepdims=True), wide.var(1, keepdims=True)
-        c.run("norm", {"x": x, "gain": gain, "bias": bias}, {"y": (wide - mean) / np.sqrt(var + 1e-5) * real(gain) + real(bias)})
+        c.run("layer_norm", {"x": x, "gain": gain, "bias": bias}, {"y": (wide - mean) / np.sqrt(var + 1e-5) * real(gain) + real(bias)})
 
 
 @reported("D11")

@@ -2,7 +2,6 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 
@@ -31,9 +30,10 @@ def a3_wide_heads_run_on_every_chip(c: Bench) -> None:
 @reported("A3", "H3")
 def shared_memory_past_the_limit_is_refused(c: Bench) -> None:
     for target, limit in (("sm_70", 98304), ("gfx90a", 65536)):
-        plan = c.plan("products.matmul", staged(128, 128, 128, 2), f"emu:{target}", c.folder)
-        c.refused("compile", [*c.source("products.matmul"), "--target", target, "--set", "T=f32,M=512,N=512,K=512", "--plan", plan, "-o", c.folder / target], 1, "shared", str(limit))
-        c.verdict("" if not (c.folder / target).exists() or not any((c.folder / target).iterdir()) else "files were written", f"refused for {target}")
+        plan, out = c.plan("products.matmul", staged(128, 128, 128, 2), f"emu:{target}", c.folder), c.folder / target
+        words = [*c.source("products.matmul"), "--target", target, "--set", "T=f32,M=512,N=512,K=512", "--plan", plan, "-o", out]
+        c.refused("compile", words, 1, "shared", str(limit))
+        c.verdict("files were written" if out.exists() and any(out.iterdir()) else "", f"refused for {target}")
 
 
 @reported("A5")
@@ -54,10 +54,12 @@ def a8_compile_time(c: Bench) -> None:
     for op, sets, steps in tests:
         for target in c.some(TARGETS, 1):
             start = time.monotonic()
+            out = c.folder / f"{target}-{sets}"
             plan = ["--plan", c.plan(op, steps, f"emu:{target}", c.folder)] if steps else []
-            done = c.call("compile", *c.source(op), "--target", target, "--set", sets, *plan, "-o", c.folder / target)
-            seconds, size = time.monotonic() - start, sum(p.stat().st_size for p in (c.folder / target).glob("*"))
-            c.verdict("" if done.returncode == 0 and seconds < 20 and size < 2**20 else f"exit {done.returncode}, {seconds:.1f} s, {size} bytes\n{done.stderr[:800]}", f"{op} {sets} for {target}")
+            done = c.call("compile", *c.source(op), "--target", target, "--set", sets, *plan, "-o", out)
+            seconds, size = time.monotonic() - start, sum(p.stat().st_size for p in out.glob("*"))
+            good = done.returncode == 0 and seconds < 20 and size < 2**20
+            c.verdict("" if good else f"exit {done.returncode}, {seconds:.1f} s, {size} bytes\n{done.stderr[:800]}", f"{op} {sets} for {target}")
 
 
 @reported("A9")
@@ -83,9 +85,10 @@ def a9_m4_the_check_says_where(c: Bench) -> None:
 
 @reported("A10")
 def a10_a_plan_of_another_chip_is_refused(c: Bench) -> None:
-    plan = Path(c.plan("products.matmul", tiled(16, 16, 16), "emu:sm_90a", c.folder))
+    plan = c.plan("products.matmul", tiled(16, 16, 16), "emu:sm_90a", c.folder)
+    words = [*c.source("products.matmul"), "--plan", plan]
     for target in ("sm_80", "gfx90a", "sm_70"):
-        c.refused("compile", [*c.source("products.matmul"), "--target", target, "--set", "T=f32", "--plan", plan, "-o", c.folder / "out"], 1, "plan.target", f"the plan is for sm_90a, not for {target}")
-    c.refused("run", [*c.source("products.matmul"), "--device", "emu:sm_80", "--set", "T=f32,M=8,N=8,K=8", "--plan", plan], 1, "plan.target")
+        c.refused("compile", [*words, "--target", target, "--set", "T=f32", "-o", c.folder / "out"], 1, "plan.target", f"the plan is for sm_90a, not for {target}")
+    c.refused("run", [*words, "--device", "emu:sm_80", "--set", "T=f32,M=8,N=8,K=8"], 1, "plan.target")
     plan.write_text(json.dumps({**json.loads(plan.read_text()), "definition": "0123456789abcdef"}))
-    c.refused("compile", [*c.source("products.matmul"), "--target", "sm_90a", "--set", "T=f32", "--plan", plan, "-o", c.folder / "out"], 1, "plan.stale")
+    c.refused("compile", [*words, "--target", "sm_90a", "--set", "T=f32", "-o", c.folder / "out"], 1, "plan.stale")

@@ -19,7 +19,7 @@ def e1_product_without_terms(c: Bench) -> None:
 def e3_rank_0(c: Bench) -> None:
     for n in (1, 37):
         x, s = normal(c.draw, "f32", n), normal(c.draw, "f32")
-        c.run("total", {"x": x}, {"s": real(x).sum()}, scale=float(np.abs(x).sum()))
+        c.run("sum_of", {"x": x}, {"s": real(x).sum()}, scale=float(np.abs(x).sum()))
         c.run("scaled", {"x": x, "s": s}, {"y": real(x) * real(s)})
         t = (real(x) * real(s)).sum()
         c.run("both", {"x": x, "s": s}, {"t": t, "u": t + real(s), "y": real(x) + t + real(s)}, scale=10 + float(np.abs(x).sum()))

@@ -86,7 +86,7 @@ def main() -> int:
     for row, part, why in SKIPPED:
         print(f"skipped: {row} {part}: {why}")
     lost = without_a_test()
-    print(f"rows without a test or a reason: {' '.join(lost)}" if lost else f"{len(IDS)} rows: {len({r for row in ROWS for r in row.rows})} tested, {len(SKIPPED)} parts skipped")
+    print(f"rows without a test or a reason: {' '.join(lost)}" if lost else f"{len(IDS)} rows, {len(SKIPPED)} parts of them skipped")
     print(f"{passed} passed, {failed + len(lost)} failed, in {time.monotonic() - start:.0f} s")
     return bool(failed + len(lost))
 

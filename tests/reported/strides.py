@@ -67,4 +67,5 @@ def s9_repeated_and_reversed_views(c: Bench) -> None:
     c.run("repeated", {"a": row, "b": b}, {"y": np.tile(real(row) @ real(b), (7, 1))}, "M=7")
     c.under(PLANS, "repeated", {"a": row, "b": b}, {"y": np.tile(real(row) @ real(b), (7, 1))}, "M=7", count=1)
     c.run("backwards", {"a": a, "b": b}, {"y": (real(a)[:, ::-1] @ real(b))[::-1]})
-    c.under([[step("fuse", "acc", over={"m": 8, "n": 16}, kind="grid"), step("tile", "acc", axes={"k": 8})]], "backwards", {"a": a, "b": b}, {"y": (real(a)[:, ::-1] @ real(b))[::-1]})
+    plan = [step("fuse", "acc", over={"m": 8, "n": 16}, kind="grid"), step("tile", "acc", axes={"k": 8})]
+    c.under([plan], "backwards", {"a": a, "b": b}, {"y": (real(a)[:, ::-1] @ real(b))[::-1]})

@@ -5,7 +5,8 @@ from bench import TARGETS, Bench, normal, real, reported, stored
 from coverage import attend, product
 from plans import over_rows, staged, step, tiled
 
-SPECIAL = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-45, -1e-40, 1.1754944e-38, 65504, 65519.9, 65520, 1e30, 448, 464, 465, 1e-9, 127.5, -128.5, 3e9, np.inf, -np.inf, np.nan]
+SPECIAL = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-45, -1e-40, 1.1754944e-38, 65504, 65519.9, 65520, 1e30, 448, 464, 465,
+           1e-9, 127.5, -128.5, 3e9, np.inf, -np.inf, np.nan]
 
 
 @reported("H2")
