@@ -121,7 +121,7 @@ std::string ExpressionWriter::element(const std::string& tensor, const std::vect
     if (d.layout) return own_register(d, subscripts);
     if (d.dims.empty() && (d.scope == Scope::Register || d.scope == Scope::Param)) return name;
     const std::string at = subscripts.empty() ? "0" : offset(d, subscripts);
-    const std::string cell = fmt::format("{}[{}]", name, d.swizzle ? fmt::format("swizzled<{}, sizeof({})>({})", d.swizzle, element_type(d.type), at) : at);
+    const std::string cell = fmt::format("{}[{}]", name, d.swizzle ? fmt::format("swizzled<{}, sizeof({})>((int)({}))", d.swizzle, element_type(d.type), at) : at);
     const auto it = redirected_.find(cell);
     return it == redirected_.end() ? cell : it->second;
 }

@@ -55,6 +55,7 @@ void KernelWriter::share(const Decl& d) {
     for (const Window& w : d.dims) count *= std::max<int64_t>(0, analysis::normal(w.size)->value);
     const auto size = static_cast<int64_t>(info(d.type).bytes);
     const int64_t alignment = d.swizzle ? 1024 : 128;
+    if (d.swizzle) headers_.insert("elements");
     const int64_t bytes = (count * size + alignment - 1) / alignment * alignment;
     share(names_.buffer(d.name), element_type(d.type), std::max<int64_t>(1, count), std::max<int64_t>(bytes, alignment), alignment);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/pass/span.h"
+
 namespace acu::ir::pass {
 
 Block Slices::cut(Block b) const {
@@ -12,7 +14,7 @@ Block Slices::cut(Block b) const {
     a->base = normal(base + length * name(var));
     a->size = length;
     const Value guard = below(name(axis), normal(base + size));
-    if (!even && !contains(b.guards, guard)) b.guards.push_back(guard);
+    if (!even && !contains(b.guards, guard)) add_guard(b, guard);
     return b;
 }
 

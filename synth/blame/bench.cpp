@@ -165,13 +165,13 @@ Trial Bench::emulated(const Steps& steps) {
 
 Trial Bench::emulated(const Steps& steps, const Change& schedule, const Change& kernels) {
     auto applied = apply(steps);
-    if (auto* t = std::get_if<Trial>(&applied)) return *t;
+    if (auto* t = std::get_if<Trial>(&applied)) return refused(*t->finding);    // a wrong program says nothing of its text
     Program p = std::get<Program>(std::move(applied));
     auto low = lower(schedule ? schedule(p) : p);
     if (auto* t = std::get_if<Trial>(&low)) return *t;
     const Program k = kernels ? kernels(std::get<Program>(low)) : std::get<Program>(low);
     Arrays want = r_.inputs;
-    if (const Status s = interpret(k, r_.arguments, want); !s) return wrong(s.why());
+    if (const Status s = interpret(k, r_.arguments, want); !s) return refused(s.why());
     if (emulations_++ >= r_.most_emulations) return refused({"blame.budget", {}, fmt::format("{} emulations were made", r_.most_emulations)});
     const auto got = r_.emulate(k);
     if (!got) return got.why().exit == Exit::Wrong ? wrong(got.why()) : refused(got.why());

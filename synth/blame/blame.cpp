@@ -40,7 +40,7 @@ class Search {
             if (t.verdict == Trial::Refused) return *t.finding;
             if (t.verdict == Trial::Wrong) return lowering(step, t);
         }
-        return r_.emulate ? emulation() : out_;
+        return r_.emulate ? emulation() : Result<Blame>(out_);
     }
 
   private:
@@ -102,9 +102,10 @@ class Search {
 
     // ---- the program is right, the text may be wrong
 
-    Blame emulation() {
+    Result<Blame> emulation() {
         const Trial whole = note(bench_.emulated(steps_), fmt::format("text, emulated for {}", r_.target->name));
-        if (whole.verdict != Trial::Wrong) return out_;
+        if (whole.verdict == Trial::Refused) return *whole.finding;
+        if (whole.verdict == Trial::Right) return out_;
         const size_t n = first_wrong();
         out_.evidence = n < steps_.size() ? note(bench_.emulated(prefix(n)), fmt::format("text, {}", name_of_prefix(n))) : whole;
         const Steps before = n ? prefix(n - 1) : Steps{}, last = n ? Steps{steps_[n - 1]} : Steps{};
@@ -133,8 +134,7 @@ class Search {
         out_.cause = Cause::Lowering;
         if (found == "emu.shared-limit") return void(out_.part = "check_resources");
         if (found == "emu.missing-wait" && right(note(bench_.emulated(least, {}, in_lockstep), "text, in lockstep"))) return void(out_.part = "place_barriers");
-        auto applied = bench_.apply(least);
-        for (const std::string& id : microkernels_in(std::get<ir::Program>(applied))) {
+        for (const std::string& id : microkernels_in(std::get<ir::Program>(bench_.apply(least)))) {
             const auto without = [&](const ir::Program& p) { return without_microkernel(p, id); };
             if (!right(note(bench_.emulated(least, without, {}), fmt::format("text, without `{}`", id)))) continue;
             out_.cause = Cause::Microkernel;

@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
     const auto chosen = [&](const Fault& f) {
         return std::ranges::all_of(words, [](const auto& w) { return w.starts_with("--"); }) || std::ranges::any_of(words, [&](const auto& w) { return f.name.find(w) != std::string::npos; });
     };
-    int passed = 0, failed = 0, skipped = 0;
+    int passed = 0, failed = check_tools(), skipped = 0;
     for (const auto& list : {clean_plans(), pass_faults(), lowering_faults(), text_faults()})
         for (const Fault& f : list) {
             if (!chosen(f)) continue;
@@ -123,6 +123,10 @@ int main(int argc, char** argv) {
                 continue;
             }
             const auto b = blamed(f, !has("--no-emulation"));
+            if (!b && b.why().code == "toolkit.missing") {    // no host compiler here
+                ++skipped;
+                continue;
+            }
             const std::string bad = b ? problem(f, *b) : fmt::format("\n    {} [{}]", b.why().message, b.why().code);
             ++(bad.empty() ? passed : failed);
             if (!bad.empty()) fmt::print("FAILED {}{}{}\n", f.name, bad, b ? trials_of(*b) : "");

@@ -47,6 +47,9 @@ std::vector<Fault> text_faults();
 /// What a fault is blamed on, on a machine where it is planted. `emulate`: texts are run, too.
 Result<synth::blame::Blame> blamed(const Fault& fault, bool emulate);
 
+/// Delta debugging and the choice of sizes, by themselves; answers how many checks failed.
+int check_tools();
+
 // ---- damaging programs (damage.cpp)
 
 /// Every statement of the program replaced by what `f` answers for it, inner ones first.

@@ -6,10 +6,10 @@ using namespace ir;
 
 static Scene on(Scene s, const std::string& target) { return s.target = target, s; }
 
-/// A tile of 64 KiB and more a block.
+/// A tile of 128 KiB.
 static Scene large() {
     Scene s = product();
-    s.steps = {R"({"pass": "fuse", "scope": ["y"], "params": {"over": {"m": 4}, "kind": "grid"}})", R"({"pass": "tile", "scope": ["y"], "params": {"axes": {"k": 4096}}})",
+    s.steps = {R"({"pass": "fuse", "scope": ["y"], "params": {"over": {"m": 8}, "kind": "grid"}})", R"({"pass": "tile", "scope": ["y"], "params": {"axes": {"k": 4096}}})",
                R"({"pass": "stage", "scope": ["x"], "params": {"at": "k.o"}})"};
     s.dims = {{"M", 3}, {"N", 2}, {"K", 9}};
     s.target = "gfx90a";
@@ -33,7 +33,7 @@ static Program without_tile_guards(const Program& p) {
 std::vector<Fault> lowering_faults() {
     return {
         {"place_barriers: one barrier less", lifted(), {"run.D5", Cause::Lowering, {3}, "place_barriers"}, {}, "place_barriers", [](const Program& p) { return without_sync_before(p, SyncOp::Barrier, "y"); }},
-        {"place_barriers: one barrier less in a ring", product(), {"run.D5", Cause::Lowering, {5}, "place_barriers"}, {}, "place_barriers", [](const Program& p) { return without_sync_before(p, SyncOp::Barrier, "y"); }},
+        {"place_barriers: one barrier less in a ring", product(), {"run.D5", Cause::Lowering, {4}, "place_barriers"}, {}, "place_barriers", [](const Program& p) { return without_sync_before(p, SyncOp::Barrier, "y"); }},
         {"place_slots: the wrong modulus", product(), {"run.D2", Cause::Lowering, {5}, "place_slots"}, {}, "place_slots", [](const Program& p) { return change_index(p, other_slot); }},
         {"distribute_blocks: no guard of the threads", on(product(), "gfx90a"), {"run.D1", Cause::Lowering, {1}, "distribute_blocks"}, {}, "distribute_blocks", without_tile_guards},
         {"place_barriers: no wait for copies", asynchronous(), {"emu.missing-wait", Cause::Lowering, {6}, "place_barriers"}, {}, "place_barriers",

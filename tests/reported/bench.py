@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parent / "suite"))
 from formats import ROUNDOFF, STORED, rounded, widen  # noqa: E402
 
 TARGETS = ("sm_70", "sm_80", "sm_90a", "gfx90a")
-LIMIT = 200.0
+LIMIT = 600.0
 CRASH = re.compile(r"error\[internal\]|Stack dump|terminate called|AddressSanitizer|runtime error:")
 
 Array = np.ndarray
