@@ -55,14 +55,14 @@ bool follows(const Program& p, const std::string& dim) {
     return std::ranges::any_of(p.facts, [&](const Value& f) { return f->op == Op::Eq && f->args[0]->op == Op::OfIndex && is_name(f->args[0]->subscripts[0], dim); });
 }
 
-Result<Report> experiment(const Session& session, const Subject& subject, const Plan& plan, const Target& target, const Env& dims, const BlameArguments& a) {
+Result<Report> experiment(const Session& session, const Subject& subject, const Plan& plan, const Target& target, const Env& dims, const BlameArguments& a, bool emulate) {
     Subject s = subject;
     for (Dim& d : s.op.program.dims) d.value = follows(s.op.program, d.name) ? std::nullopt : std::optional(dims.at(d.name));
     const auto in = make_inputs(s, {}, a.seed);
     if (!in) return in.why();
     for (Dim& d : s.op.program.dims) d.value = in->arguments.dims.at(d.name);
     const Program loops = lower::lower_reductions(s.op.program);
-    constexpr double most_work = 1e6;
+    constexpr double most_work = 5e5;
     if (work_of(loops, in->arguments.dims) > most_work) return Diagnostic{"blame.size", {}, "the sizes at which this plan applies are too large to interpret", {}, "give smaller ones with --set"};
     synth::blame::Request r{loops, plan.decisions, in->arguments, in->arrays, &target};
     r.context = {&target, &microkernels::find, &microkernels::stamped};
@@ -70,22 +70,29 @@ Result<Report> experiment(const Session& session, const Subject& subject, const 
         const codegen::EmitOptions options{true, [&](int file) { return file < 0 ? std::string("?") : session.sources[file].name; }};
         return codegen::emit(p, target, {s.spec, s.op.doc, s.op.program, s.op.scalars}, options);
     };
-    if (a.device != "none") r.emulate = synth::blame::in_emulation(target, r.arguments, r.inputs, emit);
+    if (emulate) r.emulate = synth::blame::in_emulation(target, r.arguments, r.inputs, emit);
     auto blame = synth::blame::find_blame(r);
     if (!blame) return blame.why();
     return Report{in->arguments.dims, std::move(*blame)};
 }
 
-/// At small sizes that the plan admits, until something is blamed.
+/// At small sizes that the plan admits, until something is blamed: all that are quick for the program, the longest few of them for its text.
 Result<Report> search(const Session& session, const Subject& s, const Plan& plan, const Target& target, const BlameArguments& a) {
     const Env full = known_dims(s.op.program);
     if (full.size() != s.op.program.dims.size()) return Diagnostic{"input.size", {}, "not all sizes are given", {}, "give them with `--set` or `--case`: blame takes smaller ones that are like them", Exit::Usage};
+    constexpr size_t most_texts = 3;
     Result<Report> last = Diagnostic{"blame.size", {}, "the operator has no sizes"};
-    int made = 0;
+    std::vector<Env> admitted;
     for (const Env& dims : synth::blame::small_sizes(full)) {
-        auto r = experiment(session, s, plan, target, dims, a);
-        if (r && (r->blame.cause != Cause::None || ++made == 2)) return r;
-        if (r || made == 0) last = std::move(r);
+        auto r = experiment(session, s, plan, target, dims, a, false);
+        if (r && r->blame.cause != Cause::None) return r;
+        if (r) admitted.push_back(dims);
+        if (r || admitted.empty()) last = std::move(r);
+    }
+    if (a.device == "none") return last;
+    for (size_t i = admitted.size() - std::min(admitted.size(), most_texts); i < admitted.size(); ++i) {
+        last = experiment(session, s, plan, target, admitted[i], a, true);
+        if (!last || last->blame.cause != Cause::None) return last;
     }
     return last;
 }

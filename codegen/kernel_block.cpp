@@ -31,7 +31,9 @@ void KernelWriter::block_loops() {
         line("const Index {} = {};", names_.of(l->var), l == nest.front() ? rest : fmt::format("{} % ({})", is_const(inner, 1) ? "block" : "(" + rest + ")", writer_.index(l->extent)));
         for (const Let& x : l->lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), known(x);
     }
-    share({make_stmt({}, loop_)});
+    for (const Decl& d : loop_.allocs)    // not of a copy: their addresses are kept
+        if (!d.layout) share(d);
+    share(loop_.body);
     for (const Decl& d : nest.back()->allocs) declare(d);
     body(nest.back()->body);
     if (shared_bytes_) line("block_barrier();");

@@ -27,10 +27,10 @@ class Intervals {
     void set(const std::string& name, Interval i) { ranges_[name] = i; }
 
     std::optional<Interval> of(const Index& e) const {
-        if (e->op == IndexOp::Const) return Interval{e->value, e->value};
+        if (e->op == IndexOp::Const) return checked({e->value, e->value});
         if (e->op == IndexOp::Name) {
             const auto it = ranges_.find(e->name);
-            return it == ranges_.end() ? std::nullopt : std::optional(it->second);
+            return it == ranges_.end() ? std::nullopt : checked(it->second);
         }
         if (e->args.size() != 2 || e->op == IndexOp::Load) return {};
         const auto a = of(e->args[0]), b = of(e->args[1]);

@@ -51,7 +51,14 @@ def all_parts(build: str) -> list[Part]:
         Part("cli", python("tests/cli/run_cli.py", "--build", build)),
         Part("suite", python("tests/suite/run_suite.py", "--build", build)),
         Part("samples", python("tests/suite/run_samples.py", "--build", build)),
+        Part("passes", [f"{build}/pass_tests"]),
+        Part("plans", python("tests/plans/run_plans.py", "--build", build)),
+        Part("faults", [f"{build}/fault_tests"]),
+        Part("property", [f"{build}/property_tests", "--plans", "4", "--emulate", "1"]),
+        Part("reported", python("tests/reported/run_reported.py", "--build", build)),
+        Part("emulation", python("tests/suite/run_emulation.py", "--build", build)),
         Part("emit", python("tests/emit/run_emit.py", "--build", build)),
+        Part("microkernels", python("tests/emit/run_microkernels.py", "--build", build)),
     ]
 
 

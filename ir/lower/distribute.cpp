@@ -38,7 +38,10 @@ class Distribution {
 
     void names_taken(const Body& stmts) {
         for (const Stmt& s : stmts) {
-            if (const auto* l = std::get_if<Loop>(&s->node)) taken_.insert(l->var);
+            if (const auto* l = std::get_if<Loop>(&s->node)) {
+                taken_.insert(l->var);
+                for (const Let& x : l->lets) taken_.insert(x.name);
+            }
             for (const Body* b : bodies_of(s)) names_taken(*b);
         }
         for_each_block(stmts, [&](const Block& b, Loc) {

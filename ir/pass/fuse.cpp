@@ -41,6 +41,7 @@ class Fuser {
             need(first && same(a->base, first->base) && same(a->size, first->size), at(".range").c_str(),
                  fmt::format("the range of `{}` in `{}` differs from that in `{}`", r_.axis, b.label, blocks_[0].label), "tile them alike first, or fuse them one by one");
             need(r_.tile > 1 || a->kind != AxisKind::Scan, at(".scan").c_str(), fmt::format("`{}` is scanned by `{}`, which needs the axis", r_.axis, b.label), "tiles of two or more");
+            need(a->kind != AxisKind::Scan || r_.tile > 1, at(".scan").c_str(), fmt::format("`{}` is scanned by `{}`: its points cannot become iterations of a loop", r_.axis, b.label), "tile it by more than 1");
             need(!is_parallel(r_.kind) || a->kind == AxisKind::Par, at(".kind").c_str(), fmt::format("`{}` is {} in `{}`: its loop cannot be {}", r_.axis, a->kind == AxisKind::Red ? "reduced" : "scanned", b.label, name_of(r_.kind)),
                  a->kind == AxisKind::Red ? "see split_reduction" : "");
         }
@@ -87,6 +88,9 @@ class Fuser {
 
     Body joined(Body before, const Body& run, const Body& after) const {
         const Gathered g = gather(run, labels_, code_);
+        std::set<std::string> range = names_in(base_);
+        range.merge(names_in(size_));
+        need(!meet(range, names_made_in(g.mine)), at(".range").c_str(), fmt::format("the range of `{}` belongs to a loop inside one of the statements", r_.axis), "fuse the statements of that loop");
         Loop l;
         l.var = var_;
         l.kind = r_.kind;

@@ -38,7 +38,13 @@ static bool index_reads(const Stmt& s, const std::string& buffer) {
 Rings::Rings(const Program& p, const Stmt& home, const Stmt& loop, std::map<std::string, int64_t> versions, std::vector<std::string> keys, const IndexMap& closed, const std::string& code)
     : keys_(std::move(keys)) {
     const Loop &h = *as_loop(home), &l = *as_loop(loop);
-    const std::set<std::string> others = touched(edit(h.body, [&](const Stmt& s) { return s == loop ? std::optional(Body{}) : std::nullopt; }));    // of other loops, if of the same name
+    const Body around = edit(h.body, [&](const Stmt& s) { return s == loop ? std::optional(Body{}) : std::nullopt; });
+    std::set<std::string> others = touched(around);    // of other loops, if of the same name
+    any_inside(around, [&](const Stmt& s) {
+        if (const Loop* x = as_loop(s))
+            for (const Decl& d : x->allocs) others.insert(d.name);
+        return false;
+    });
     for (const Decl& d : l.allocs) {
         const auto wanted = versions.find(d.name);
         if (wanted == versions.end()) continue;

@@ -61,6 +61,7 @@ void StageSource::find_load() {
     for (const Place& x : readers) {
         loads_in_values(block_of(x), buffer, loads);
         conditional |= std::ranges::any_of(block_of(x).vals, [&](const Value& v) { return under_condition(v, buffer, false); });
+        conditional |= std::any_of(x.above.begin() + static_cast<std::ptrdiff_t>(home.above.size()), x.above.end(), [](const Stmt& s) { return std::holds_alternative<If>(s->node); });
         need(std::none_of(x.above.begin() + static_cast<std::ptrdiff_t>(home.above.size()), x.above.end(), [](const Stmt& s) { return std::holds_alternative<Roles>(s->node); }), "stage.role",
              fmt::format("`{}` runs in a role inside the loop", block_of(x).label), "stage before the roles are made, or at a loop in the role", x.stmt->loc);
     }

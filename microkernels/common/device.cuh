@@ -180,12 +180,13 @@ ACU_DEVICE int clamp_i16(i64 x) { return (int)(x < -32768 ? -32768 : x > 32767 ?
 template <class T>
 ACU_BOTH T floor_div(T a, T b) {
     if (b == 0) return 0;
+    if (b == (T)-1) return (T)(0 - (unsigned long long)a);    // the least number wraps
     const T q = a / b;
     return q - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 template <class T>
 ACU_BOTH T floor_mod(T a, T b) {
-    if (b == 0) return 0;
+    if (b == 0 || b == (T)-1) return 0;
     const T r = a % b;
     return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }

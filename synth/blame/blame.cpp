@@ -57,13 +57,13 @@ class Search {
     struct Witness {
         Steps least, needed;
     };
-    static Witness reduce(const Steps& items, const Steps& always, const Test& test) {
+    Witness reduce(const Steps& items, const Steps& always, const Test& test) const {
         const auto with = [&](Steps part) {
             part.insert(part.end(), always.begin(), always.end());
             return part;
         };
         Witness w;
-        w.least = minimal<record::Decision>(items, [&](const Steps& part) { return test(with(part)).verdict == Trial::Wrong; });
+        w.least = minimal<record::Decision>(items, [&](const Steps& part) { return same(test(with(part))); });
         for (size_t i = 0; i < w.least.size(); ++i) {
             Steps rest = w.least;
             rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
@@ -72,6 +72,8 @@ class Search {
         w.least = with(w.least);
         return w;
     }
+    /// Wrong in the way that is looked into: what another fault does says nothing.
+    bool same(const Trial& t) const { return t.verdict == Trial::Wrong && t.detector() == out_.evidence.detector(); }
     void take(const Steps& steps) {
         for (const record::Decision& d : steps) out_.decisions.push_back(d.id);
     }
@@ -106,6 +108,7 @@ class Search {
         const Trial whole = note(bench_.emulated(steps_), fmt::format("text, emulated for {}", r_.target->name));
         if (whole.verdict == Trial::Refused) return *whole.finding;
         if (whole.verdict == Trial::Right) return out_;
+        out_.evidence = whole;
         const size_t n = first_wrong();
         out_.evidence = n < steps_.size() ? note(bench_.emulated(prefix(n)), fmt::format("text, {}", name_of_prefix(n))) : whole;
         const Steps before = n ? prefix(n - 1) : Steps{}, last = n ? Steps{steps_[n - 1]} : Steps{};
@@ -119,10 +122,10 @@ class Search {
     /// The least prefix whose text is wrong, by bisection.
     size_t first_wrong() {
         size_t right = 0, wrong = steps_.size();
-        if (wrong == 0 || bench_.emulated({}).verdict == Trial::Wrong) return 0;
+        if (wrong == 0 || same(bench_.emulated({}))) return 0;
         while (right + 1 < wrong) {
             const size_t middle = (right + wrong) / 2;
-            (bench_.emulated(prefix(middle)).verdict == Trial::Wrong ? wrong : right) = middle;
+            (same(bench_.emulated(prefix(middle))) ? wrong : right) = middle;
         }
         return wrong;
     }

@@ -65,7 +65,8 @@ using Emit = std::function<Result<codegen::Emitted>(const ir::Program& kernels)>
 /// In order with red zones between shared buffers, and in a random order. `emit` empty: codegen's, with provenance.
 Emulate in_emulation(const Target& target, const ir::Arguments& arguments, const ir::Arrays& inputs, Emit emit = {});
 
-/// Sizes for an experiment, small ones first: each leaves the remainders by common tile sizes as they are, so that tiles that were exact or ragged stay so.
+/// Sizes for an experiment, small ones first: each leaves the remainders by common tile sizes as they are, so that tiles that were exact or ragged stay so; each dimension is
+/// once some tiles longer than the others.
 std::vector<ir::Env> small_sizes(const ir::Env& dims);
 
 }  // namespace acu::synth::blame

@@ -38,7 +38,7 @@ std::vector<Fault> lowering_faults() {
         {"distribute_blocks: no guard of the threads", on(product(), "gfx90a"), {"run.D1", Cause::Lowering, {1}, "distribute_blocks"}, {}, "distribute_blocks", without_tile_guards},
         {"place_barriers: no wait for copies", asynchronous(), {"emu.missing-wait", Cause::Lowering, {6}, "place_barriers"}, {}, "place_barriers",
          [](const Program& p) { return without_sync_before(p, SyncOp::CopyWait, "y"); }},
-        {"check_resources: none", large(), {"emu.shared-limit", Cause::Lowering, {3}, "check_resources"}, {}, "check_resources", [](const Program& p) { return p; }},
+        {"check_resources: none", large(), {"emu.shared-limit", Cause::Lowering, {1, 3}, "check_resources"}, {}, "check_resources", [](const Program& p) { return p; }},
     };
 }
 

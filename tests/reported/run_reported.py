@@ -2,7 +2,7 @@
 """Faults that users of other compilers have reported, as tests by kind: on the CPU and on emulated chips, under the default plan and under others.
 
 Every row of the collection has a test or a reason why not, printed as `skipped`. Without --all each run takes one emulated chip and some of the plans, drawn
-by a seed that is printed (ACU_SEED chooses it). --large adds tensors of more than 2^31 elements on the CPU, which need 13 GB.
+by a seed that is printed (ACU_SEED chooses it). --large adds tensors of more than 2^31 elements on the CPU, which need 13 GB of memory.
 """
 import argparse
 import os
