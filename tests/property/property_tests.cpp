@@ -29,7 +29,7 @@ using namespace acu::ir;
 namespace {
 
 struct Options {
-    int plans = 6, emulate = 1, steps = 9;
+    int plans = 6, emulate = 1, steps = 9, sample = 0;
     uint64_t seed = 0;
     std::string cases, targets = "sm_70,sm_80,sm_90a,gfx90a", json;
 };
@@ -263,6 +263,18 @@ void write_json(const Options& o, const Summary& sum, double seconds) {
     std::ofstream(o.json) << j.dump(1) << "\n";
 }
 
+std::set<std::string> sampled(const std::vector<std::filesystem::path>& files, const Options& o) {
+    std::vector<std::string> all;
+    for (const auto& file : files) {
+        Session session;
+        for (const auto& c : session.open(file.string())->file.cases)
+            if (c.name.ends_with("_small")) all.push_back(c.name);
+    }
+    property::Random random(o.seed);
+    std::ranges::shuffle(all, random);
+    return {all.begin(), all.begin() + std::min<std::ptrdiff_t>(o.sample, static_cast<std::ptrdiff_t>(all.size()))};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -274,6 +286,7 @@ int main(int argc, char** argv) {
     app.add_option("--steps", o.steps, "accepted decisions a plan, at most")->capture_default_str();
     app.add_option("--seed", o.seed);
     app.add_option("--cases", o.cases, "names, by commas");
+    app.add_option("--sample", o.sample, "so many cases, drawn by the seed; 0: all")->capture_default_str();
     app.add_option("--targets", o.targets)->capture_default_str();
     app.add_option("--json", o.json, "write a summary");
     CLI11_PARSE(app, argc, argv);
@@ -286,11 +299,13 @@ int main(int argc, char** argv) {
     std::ranges::sort(files);
     const std::vector<std::string> wanted = listed(o.cases);
     Summary sum;
+    const std::set<std::string> drawn = o.sample ? sampled(files, o) : std::set<std::string>{};
     for (const auto& file : files) {
         Session session;
         const frontend::Module* m = session.open(file.string());
         for (const auto& c : m->file.cases) {
             if (!c.name.ends_with("_small") || (!wanted.empty() && std::ranges::find(wanted, c.name.substr(0, 4)) == wanted.end())) continue;
+            if (o.sample && !drawn.contains(c.name)) continue;
             const size_t before = sum.failures.size();
             run_case(session, *m, c.name, o, sum);
             for (size_t i = before; i < sum.failures.size(); ++i) fmt::print("FAILED {}: {}{}\n", sum.failures[i].scene, sum.failures[i].what, plan_text(sum.failures[i].steps));
