@@ -17,7 +17,7 @@ Loop cell_loop(const std::vector<Axis>& axes, const std::set<std::string>& taken
     for (size_t i = axes.size(); i-- > 0;) {
         Index at = div(ir::name(l.var), inner);
         if (i > 0) at = mod(at, axes[i].size);
-        l.lets.insert(l.lets.begin(), {axes[i].name, at});
+        l.lets.insert(l.lets.begin(), {axes[i].name, axes[i].base + at});
         inner = inner * axes[i].size;
     }
     return l;

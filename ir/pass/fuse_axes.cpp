@@ -47,7 +47,7 @@ struct FuseAxes {
                  "fuse parallel axes with each other, and reduced ones", at.stmt->loc);
             need(a->vector == 1 && b.via.empty(), "fuse_axes.bound", fmt::format("`{}` of `{}` is bound to hardware already", name, b.label), "fuse before `vectorize` and `bind_mma`", at.stmt->loc);
         }
-        std::set<std::string> taken;
+        std::set<std::string> taken = names_made_in(p.body);    // copies of the statement may stand in other loops
         for (const Dim& d : p.dims) taken.insert(d.name);
         for (const Axis& a : b.axes)
             if (!seen.contains(a.name)) taken.insert(a.name);

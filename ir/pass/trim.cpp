@@ -82,6 +82,9 @@ class Trimmer {
         if (*slope == 0) return note("trim.monotone", fmt::format("the condition of `{}` does not change with `{}`", b_.label, l_.var), "");
         if (const Stmt s = HiddenIteration(p_, at_, *edge).effect())
             return note("trim.effect", fmt::format("`{}` may leave something behind in an iteration of `{}` that `{}` has no points in", as_block(s)->label, l_.var, b_.label), "keep its buffer at that loop, if no other iteration reads it; else only absent terms can be left out: guards, and maxima over -inf");
+        std::set<std::string> inner = names_made_in(l_.body);
+        for (const Let& x : l_.lets) inner.insert(x.name);
+        if (meet(names_in(a->rest), inner)) return note("trim.affine", fmt::format("the condition of `{}` depends on a loop inside `{}`", b_.label, l_.var), "trim before that loop is made");
         // hidden where slope*v + rest >= 1
         const Index rest = a->rest, size = constant(std::abs(*slope));
         if (*slope > 0) {
