@@ -54,7 +54,7 @@ def all_parts(build: str) -> list[Part]:
         Part("passes", [f"{build}/pass_tests"]),
         Part("plans", python("tests/plans/run_plans.py", "--build", build)),
         Part("faults", [f"{build}/fault_tests"]),
-        Part("property", [f"{build}/property_tests", "--sample", "24", "--plans", "2", "--emulate", "1"]),
+        Part("property", [f"{build}/property_tests", "--sample", "10", "--plans", "2", "--emulate", "1"]),
         Part("reported", python("tests/reported/run_reported.py", "--build", build)),
         Part("emulation", python("tests/suite/run_emulation.py", "--build", build)),
         Part("emit", python("tests/emit/run_emit.py", "--build", build)),
