@@ -259,7 +259,7 @@ ACU_DEVICE void keep_best(T& value, i64& position, T candidate, i64 at) {
 }
 /// Keeps the K best, best first.
 template <int K, class T>
-ACU_DEVICE void keep_top(T (&values)[K], i64 (&positions)[K], T candidate, i64 at) {
+ACU_DEVICE void keep_top(T* values, i64* positions, T candidate, i64 at) {
     if (!better<false>(candidate, at, values[K - 1], positions[K - 1])) return;
     int j = K - 1;
     for (; j > 0 && better<false>(candidate, at, values[j - 1], positions[j - 1]); --j) values[j] = values[j - 1], positions[j] = positions[j - 1];
