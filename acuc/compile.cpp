@@ -71,17 +71,18 @@ Result<std::string> emitted(const Job& j, const std::string& what) {
 struct Files {
     std::string stem;
     codegen::Emitted emitted;
+    std::string plan;
 };
 
 Result<Files> files_of(const Job& j, const std::string& directory) {
     auto e = compile_subject(j.subject, *j.planned, *j.target);
     if (!e) return e.why();
-    return Files{(std::filesystem::path(directory) / j.subject.op.program.name).string(), std::move(*e)};
+    return Files{(std::filesystem::path(directory) / j.subject.op.program.name).string(), std::move(*e), synth::record::print(j.planned->plan)};
 }
 
 Status write(const Files& f, const Target& target) {
     const std::pair<std::string, const std::string*> files[] = {
-        {f.stem + std::string(codegen::dialect_of(target.platform).extension), &f.emitted.source}, {f.stem + ".h", &f.emitted.header}, {f.stem + ".plan.json", &f.emitted.plan}};
+        {f.stem + std::string(codegen::dialect_of(target.platform).extension), &f.emitted.source}, {f.stem + ".h", &f.emitted.header}, {f.stem + ".plan.json", &f.plan}};
     for (const auto& [path, text] : files) {
         if (const Status w = write_text(path, *text); !w) return w;
         fmt::print("wrote {}\n", path);

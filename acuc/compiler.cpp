@@ -9,6 +9,7 @@
 #include "acuc/plans.h"
 #include "frontend/schedule.h"
 #include "ir/lower/lower.h"
+#include "support/hash.h"
 #include "synth/record/words.h"
 
 namespace acu {
@@ -67,12 +68,12 @@ static std::string spec_of(const frontend::Operator& op, const std::string& case
 
 /// With open sizes, so that plans for several of them agree on it.
 static std::string definition_of(const Subject& s) {
-    if (s.op.bindings.dims.empty()) return synth::record::hash_of(ir::print(s.op.program));
+    if (s.op.bindings.dims.empty()) return hash_of(ir::print(s.op.program));
     frontend::Bindings open = s.op.bindings;
     open.dims.clear();
     std::vector<Diagnostic> found;
     const frontend::Operator op = frontend::instantiate(*s.home, *s.decl, open, found);
-    return synth::record::hash_of(ir::print(found.empty() ? op.program : s.op.program));
+    return hash_of(ir::print(found.empty() ? op.program : s.op.program));
 }
 
 static Subject make_subject(Session& s, const Module& m, const frontend::OpDecl& op, const frontend::Settings& settings, const std::string& case_name) {
@@ -200,12 +201,5 @@ void check_module(Session& s, const Module& m) {
 // ---- compile
 
 ir::Program planned(const ir::Program& tensor) { return ir::lower::fallback_plan(ir::lower::lower_reductions(tensor)); }
-
-Result<codegen::Emitted> compile_subject(const Subject& s, const Target& target) {
-    std::vector<Diagnostic> warnings;
-    const auto p = planned(s, bare_plan(s, &target), target, warnings);
-    if (!p) return p.why();
-    return compile_subject(s, *p, target);
-}
 
 }  // namespace acu

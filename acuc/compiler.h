@@ -46,7 +46,4 @@ void check_module(Session& session, const frontend::Module& module);
 /// The loop-level program of a subject under the fallback plan.
 ir::Program planned(const ir::Program& tensor);
 
-/// CUDA or HIP of a subject under the fallback plan.
-Result<codegen::Emitted> compile_subject(const Subject& s, const Target& target);
-
 }  // namespace acu

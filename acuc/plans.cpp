@@ -266,9 +266,7 @@ Result<codegen::Emitted> compile_subject(const Subject& s, const Planned& planne
     const ir::Env known = ir::known_dims(s.op.program);
     if (known.size() == s.op.program.dims.size())
         if (const Status f = codegen::check_facts(s.op.program, known); !f) return f.why();
-    auto emitted = codegen::emit(planned.kernels, target, {s.spec, s.op.doc, s.op.program, s.op.scalars});
-    if (emitted) emitted->plan = synth::record::print(planned.plan);
-    return emitted;
+    return codegen::emit(planned.kernels, target, {s.spec, s.op.doc, s.op.program, s.op.scalars});
 }
 
 }  // namespace acu

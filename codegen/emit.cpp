@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "codegen/expression.h"
 #include "codegen/kernel.h"
 #include "codegen/launcher.h"
@@ -27,28 +25,6 @@ static std::string commented(const std::string& text) {
 static std::string banner(const Target& target, const Origin& origin) {
     return fmt::format("// {}\n// for {} ({}); emitted by AlphaCu {}\n// plan: fallback, one thread a cell, any legal shape\n// definition:\n{}\n", origin.spec, target.name, target.chip, ACU_VERSION,
                        commented(print(origin.tensor)));
-}
-
-/// 64-bit FNV-1a, in hexadecimal.
-static std::string hash_of(const std::string& text) {
-    uint64_t h = 1469598103934665603u;
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return fmt::format("{:016x}", h);
-}
-
-static std::string plan_of(const Program& p, const Target& target, const Origin& origin) {
-    nlohmann::ordered_json j;
-    j["schema"] = 1;
-    j["compiler"] = ACU_VERSION;
-    j["operator"] = p.name;
-    j["definition"] = hash_of(print(origin.tensor));
-    j["target"] = target.name;
-    j["dims"] = nlohmann::ordered_json::object();
-    for (const Dim& d : p.dims)
-        if (d.value) j["dims"][d.name] = *d.value;
-    j["plan"] = "fallback";
-    j["decisions"] = nlohmann::ordered_json::array();
-    return j.dump(2) + "\n";
 }
 
 int64_t Kernel::grid(int64_t iterations) const {
@@ -80,7 +56,6 @@ Result<Emitted> emit(const Program& p, const Target& target, const Origin& origi
     e.header = launcher_header(p, origin);
     e.source = fmt::format("{}\n#if !defined(__CUDACC_RTC__) && !defined(__HIPCC_RTC__)\n#include {}\n\n#include \"{}.h\"\n\n{}#endif\n", e.device, dialect.include, p.name,
                            launcher_source(p, *contract, e.kernels, dialect));
-    e.plan = plan_of(p, target, origin);
     return e;
 }
 

@@ -46,12 +46,11 @@ struct Emitted {
     std::string device;
     std::string source;
     std::string header;
-    std::string plan;    ///< JSON
     std::vector<Kernel> kernels;
     ir::Program program;    ///< that was emitted: its temporaries are the workspace
 };
 
-/// What the header comment and the plan say of where a program came from.
+/// What the header comment says of where a program came from.
 struct Origin {
     std::string spec;        ///< the operator and its bindings in words
     std::string doc;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "microkernels/catalogue.h"
+#include "support/hash.h"
 
 namespace acu::microkernels {
 
@@ -53,9 +54,7 @@ static std::string without_comments(std::string_view text) {
 std::string hash_of(const Microkernel& m) {
     std::string text = describe(m).dump() + "\n";
     for (const std::string& h : m.headers) text += without_comments(texts().at(h));
-    uint64_t h = 1469598103934665603u;  // 64-bit FNV-1a
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return fmt::format("{:016x}", h);
+    return acu::hash_of(text);
 }
 
 // ---- stamps

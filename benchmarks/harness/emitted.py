@@ -109,7 +109,7 @@ def emit(acuc: str, case: str, source: str, folder: pathlib.Path, target: str) -
 
 def plan_name(plan: dict) -> str:
     count = len(plan.get('decisions', []))
-    return plan.get('plan', '?') + (f' ({count} decisions)' if count else '')
+    return f'{count} decisions' if count else 'fallback'
 
 
 def workspace_estimate(e: Emitted) -> int:

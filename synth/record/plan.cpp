@@ -216,11 +216,4 @@ std::string print(const Plan& p) {
     return s + (p.decisions.empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
-/// FNV-1a.
-std::string hash_of(std::string_view text) {
-    uint64_t h = 1469598103934665603u;
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return fmt::format("{:016x}", h);
-}
-
 }  // namespace acu::synth::record

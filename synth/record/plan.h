@@ -36,7 +36,4 @@ Status check_steps(Plan& p);
 /// ``step 3, `tile(acc, k = 64)` ``
 std::string name_of(const Decision& d);
 
-/// 64 bits of a text, in hexadecimal.
-std::string hash_of(std::string_view text);
-
 }  // namespace acu::synth::record
