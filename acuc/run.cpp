@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "acuc/compare.h"
+#include "acuc/inputs.h"
 #include "acuc/npy.h"
 #include "acuc/options.h"
 #include "acuc/plans.h"
-#include "acuc/run_device.h"
 #include "codegen/cpu.h"
 #include "ir/analysis/cells.h"
 #include "ir/lower/lower.h"
+#include "synth/evaluate/run.h"
 
 namespace acu {
 namespace {
@@ -81,12 +82,12 @@ Result<Outcome> run_on_cpu(const Work& w, const RunInputs& in, bool interpreted)
 }
 
 Result<Outcome> run_on(runtime::Device& device, const Work& w, const RunInputs& in) {
-    const Target& target = target_of(device);
+    const Target& target = synth::evaluate::target_of(device);
     const auto p = planned_for(w, target);
     if (!p) return p.why();
     const auto e = compile_subject(w.subject, *p, target);
     if (!e) return e.why();
-    auto r = run_emitted(device, *e, in);
+    auto r = synth::evaluate::run_emitted(device, *e, in.arguments, in.arrays);
     if (!r) return r.why();
     return Outcome{r->device, r->toolchain, r->seconds, std::move(r->outputs)};
 }
@@ -239,7 +240,7 @@ int run(const RunOptions& a) {
         if (!opened) return fail(opened.why());
         device = std::move(*opened);
     }
-    const Plan plan = given ? *given : choose_plan(session, *m, *s, device ? &target_of(*device) : target_named("cpu"));
+    const Plan plan = given ? *given : choose_plan(session, *m, *s, device ? &synth::evaluate::target_of(*device) : target_named("cpu"));
     if (const int exit = session.report(); session.failed()) return exit;
     const Work work{*s, plan};
     const auto o = device ? run_on(*device, work, *in) : run_on_cpu(work, *in, a.interpret);

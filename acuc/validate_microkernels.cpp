@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstring>
 
 namespace acu {
 
@@ -11,14 +10,6 @@ namespace {
 
 constexpr size_t shown_faults = 3;
 constexpr size_t shuffled_step = 4;    ///< every so many trials are repeated in a random order of threads
-
-template <class T>
-runtime::KernelArgument argument(T v) {
-    runtime::KernelArgument a;
-    a.bytes.resize(sizeof v);
-    std::memcpy(a.bytes.data(), &v, sizeof v);
-    return a;
-}
 
 /// Runs a trial on fresh buffers: no input changes, nothing is written around the output.
 Status run_trial(runtime::Device& device, runtime::Module& module, const Trial& t, std::vector<std::byte>& output) {
@@ -29,10 +20,10 @@ Status run_trial(runtime::Device& device, runtime::Module& module, const Trial& 
         if (!b) return b.why();
         if (i < t.inputs.size())
             if (const Status up = (*b)->upload(t.inputs[i]); !up) return up;
-        launch.arguments.push_back(argument((*b)->address()));
+        launch.arguments.push_back(runtime::argument_of((*b)->address()));
         buffers.push_back(std::move(*b));
     }
-    for (const int32_t n : t.numbers) launch.arguments.push_back(argument(n));
+    for (const int32_t n : t.numbers) launch.arguments.push_back(runtime::argument_of(n));
     if (const Status done = device.launch(module, launch); !done) return done;
     if (const Status done = device.synchronize(); !done) return done;
     for (size_t i = 0; i < buffers.size(); ++i) {

@@ -4,7 +4,6 @@
 #include "codegen/kernel.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/narrow.h"
-#include "ir/lower/lower.h"
 
 namespace acu::codegen {
 
@@ -18,14 +17,8 @@ static bool mentions(const std::string& text, const std::string& word) {
     return false;
 }
 
-/// Iterations of the nest of grid loops.
-static Index blocks_of(const Loop& l) {
-    const Loop* inner = l.body.size() == 1 ? std::get_if<Loop>(&l.body[0]->node) : nullptr;
-    return inner && inner->kind == LoopKind::Grid ? l.extent * blocks_of(*inner) : l.extent;
-}
-
 KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const EmitOptions& options)
-    : p_(p), loop_(std::get<Loop>(kernel->node)), options_(options), threads_(lower::is_block_kernel(kernel) ? loop_.threads : 0),
+    : p_(p), loop_(std::get<Loop>(kernel->node)), options_(options), threads_(loop_.threads),
       facts_(known_dims(p), [&p](const std::string& t) { return p.find(t)->dims[0].size; }), writer_(buffers_, names_, facts_) {
     for (const Decl& d : p.decls) buffers_[d.name] = &d;
     for (const Dim& d : p.dims) facts_.add_dim(d.name), names_.of(d.name);
@@ -36,7 +29,7 @@ Kernel KernelWriter::write(const std::string& name) {
     Kernel k{name, loop_.extent, arguments(), "", threads_, 0, {}};
     for (const KernelArgument& a : k.arguments) parameter(a);
     const bool narrow = fits_32_bits(p_, loop_);
-    if (threads_) block_loops(), k.cells = blocks_of(loop_);
+    if (threads_) k.cells = block_loops();
     else cell_loop();
     const std::string body = std::exchange(text_, "");
     line("typedef {} Index;", narrow ? "int" : "i64");
@@ -161,13 +154,12 @@ std::vector<const Decl*> KernelWriter::outs() const {
 }
 
 void KernelWriter::declare(const Decl& d) {
-    if (threads_ && !d.layout && d.scope != Scope::Register) return;    // shared: declared at the top
-    if (threads_ && !d.layout && buffers_.contains(d.name)) return;
+    if (threads_ && !d.layout) return;    // shared: declared at the top
     buffers_[d.name] = &d;
     Index count = constant(1);
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
-    if (d.layout) return line("{} {}{};", element_type(d.type), names_.buffer(d.name), d.dims.size() == 1 ? "" : fmt::format("[{}]", print(count)));
-    line("{} {}{};", element_type(d.type), names_.buffer(d.name), d.dims.empty() ? "" : fmt::format("[{}]", print(count)));
+    const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
+    line("{} {}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)));
 }
 
 /// The label that a person would call the kernel by: that of its accumulation, else of its first block.

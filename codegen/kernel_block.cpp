@@ -11,9 +11,8 @@ using namespace ir;
 constexpr std::string_view thread_name = "thread";
 
 /// The loops that become the grid, the last one fastest, and the loop over the blocks that one block takes.
-void KernelWriter::block_loops() {
-    std::vector<const Loop*> nest{&loop_};
-    while (&lower::block_body(loop_) != nest.back()) nest.push_back(&std::get<Loop>(nest.back()->body[0]->node));
+Index KernelWriter::block_loops() {
+    const std::vector<const Loop*> nest = lower::nest_of(loop_);
     for (const char* h : {"group", "copy"}) headers_.insert(h);
     Index total = constant(1);
     for (const Loop* l : nest) total = total * l->extent;
@@ -21,7 +20,6 @@ void KernelWriter::block_loops() {
     line("const Index blocks = {};", writer_.index(total));
     line("for (Index block = blockIdx.x; block < blocks; block += gridDim.x) {{");
     ++depth_;
-    names_.alias("thread", std::string(thread_name));
     for (size_t i = 0; i < nest.size(); ++i) {
         const Loop* l = nest[i];
         Index inner = constant(1);
@@ -39,6 +37,7 @@ void KernelWriter::block_loops() {
     if (shared_bytes_) line("block_barrier();");
     --depth_;
     line("}}");
+    return total;
 }
 
 // ---- shared memory

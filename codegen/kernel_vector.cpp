@@ -187,7 +187,7 @@ bool KernelWriter::async_copy(const Block& b) {
     }
     if (!source || b.outs.size() != 1 || b.monoid != Monoid::None) return false;
     const Decl &from = writer_.decl(source->load->name), &to = writer_.decl(b.outs[0].tensor);
-    if (from.type != to.type || mentions_any_load(source->load)) return false;
+    if (from.type != to.type || std::ranges::any_of(source->load->subscripts, mentions_load)) return false;
     if (chunk.size > 1 && (!side_by_side(from, source->load->subscripts, chunk.axis) || !side_by_side(to, b.outs[0].subscripts, chunk.axis))) return false;
     std::vector<Value> conditions = source->conditions;
     if (!source->load->args.empty())
@@ -216,10 +216,6 @@ bool KernelWriter::async_copy(const Block& b) {
     --depth_;
     line("}}");
     return true;
-}
-
-bool KernelWriter::mentions_any_load(const Value& load) {
-    return std::ranges::any_of(load->subscripts, mentions_load);
 }
 
 }  // namespace acu::codegen

@@ -48,7 +48,7 @@ class KernelWriter {
     void known(const ir::Let& x);
 
     // kernel_block.cpp: what the threads of a block do together
-    void block_loops();
+    ir::Index block_loops();    ///< answers the number of blocks
     void share(const ir::Body& body);
     void share(const ir::Decl& d);
     std::string share(const std::string& name, std::string_view type, int64_t count, int64_t bytes, int64_t alignment);
@@ -61,7 +61,6 @@ class KernelWriter {
     void vector_points(const ir::Block& b, const std::vector<ir::Value>& loads, const std::function<bool(const ir::Access&)>& stores);
     std::map<std::string, std::string> redirected(const ir::Block& b, const std::vector<std::string>& results, const std::string& offset);
     bool async_copy(const ir::Block& b);
-    static bool mentions_any_load(const ir::Value& load);
     std::string all_of(const std::vector<ir::Value>& conditions);
 
     const ir::Program& p_;

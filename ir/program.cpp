@@ -94,6 +94,18 @@ std::vector<const Body*> bodies_of(const Stmt& s) {
         [](const Sync&) { return std::vector<const Body*>{}; });
 }
 
+bool any_inside(const Body& body, const std::function<bool(const Stmt&)>& f) {
+    return std::ranges::any_of(body, [&](const Stmt& s) {
+        return f(s) || std::ranges::any_of(bodies_of(s), [&](const Body* inner) { return any_inside(*inner, f); });
+    });
+}
+
+std::vector<Axis> axes_of_kind(const Block& b, bool parallel) {
+    std::vector<Axis> out;
+    std::ranges::copy_if(b.axes, std::back_inserter(out), [&](const Axis& a) { return (a.kind == AxisKind::Par) == parallel; });
+    return out;
+}
+
 void for_each_block(const Body& body, const std::function<void(const Block&, Loc)>& f) {
     for (const Stmt& s : body)
         if (const auto* b = std::get_if<Block>(&s->node)) f(*b, s->loc);

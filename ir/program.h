@@ -173,6 +173,8 @@ Env known_dims(const Program& p);
 Stmt map_bodies(const Stmt& s, const std::function<Body(const Body&)>& f);
 /// The bodies inside a statement, in order.
 std::vector<const Body*> bodies_of(const Stmt& s);
+/// Is there a statement of this kind in the body, or inside one of it?
+bool any_inside(const Body& body, const std::function<bool(const Stmt&)>& f);
 /// All blocks, in order.
 void for_each_block(const Body& body, const std::function<void(const Block&, Loc)>& f);
 /// The tensors that a block reads (in values, guards and subscripts).
@@ -183,6 +185,8 @@ Decl map_decl(Decl d, const std::function<Index(const Index&)>& g);
 /// Rewrites every value and index expression of a statement and all inside it; answers `s` itself where nothing changed.
 Stmt map_expressions(const Stmt& s, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g);
 
+/// The parallel axes of a block, or the others.
+std::vector<Axis> axes_of_kind(const Block& b, bool parallel);
 bool is_scatter(const Block& b);    ///< an out subscript holds a load
 
 /// The program as text; `with_locations` adds `// @file:line:column d3` (source and decisions) to statements.

@@ -29,6 +29,11 @@ struct ToolkitOptions {
 struct KernelArgument {
     std::vector<std::byte> bytes;
 };
+template <class T>
+KernelArgument argument_of(const T& value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    return {{bytes.begin(), bytes.end()}};
+}
 
 /// A launch on a one-dimensional grid of `grid` blocks of `block` threads.
 struct Launch {

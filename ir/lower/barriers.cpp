@@ -35,7 +35,7 @@ struct Groups {
 
 class Placement {
   public:
-    Placement(const Program& p, const Loop& kernel, int64_t threads, int64_t warp) : p_(p), collectives_meet_(threads > warp) {
+    Placement(const Program& p, const Loop& kernel, int64_t threads, int64_t warp) : collectives_meet_(threads > warp) {
         collect_decls(kernel.body, decls_);
         for (const Decl& d : kernel.allocs) decls_.insert_or_assign(d.name, d);
         for (const Decl& d : p.decls) decls_.insert_or_assign(d.name, d);
@@ -241,7 +241,6 @@ class Placement {
         return g;
     }
 
-    const Program& p_;
     bool collectives_meet_;
     Decls decls_;
     std::vector<Groups> groups_;

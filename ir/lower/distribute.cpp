@@ -122,7 +122,7 @@ class Distribution {
         if (is_collective(b)) return collective(s, b);
         const bool each = std::ranges::any_of(b.outs, [&](const Access& o) { return layout(o.tensor) && is_replicated(*layout(o.tensor)); });
         if (each) return {by_every_thread(s, b)};
-        return {spread(s, b, parallel_axes(b), other_axes(b))};
+        return {spread(s, b, axes_of_kind(b, true), axes_of_kind(b, false))};
     }
     const Layout* layout(const std::string& tile) const {
         const auto it = decls_.find(tile);
@@ -263,7 +263,7 @@ class Distribution {
         made_.push_back(with_threads(part));
         decls_.insert_or_assign(part.name, part);
         Body rows{fill(s, part, b), partial(s, part, b), combine(s, part, b)};
-        for (const Axis& a : parallel_axes(b)) {
+        for (const Axis& a : axes_of_kind(b, true)) {
             Loop l;
             l.var = fresh(a.name + ".r");
             l.extent = a.size;
@@ -295,7 +295,7 @@ class Distribution {
     }
 
     Stmt partial(const Stmt& s, const Decl& part, Block b) {
-        std::vector<Axis> reduced = other_axes(b);
+        std::vector<Axis> reduced = axes_of_kind(b, false);
         for (Axis& a : reduced) a.kind = AxisKind::Par;    // spread like points; the state is the thread's own
         b.label = part.name;
         b.via.clear();
@@ -320,7 +320,7 @@ class Distribution {
     }
     static std::set<std::string> reduced_names(const Block& b) {
         std::set<std::string> out;
-        for (const Axis& a : other_axes(b)) out.insert(a.name);
+        for (const Axis& a : axes_of_kind(b, false)) out.insert(a.name);
         return out;
     }
 

@@ -31,12 +31,6 @@ std::set<std::string> names_of(const Program& p, const Block& b) {
     return out;
 }
 
-std::vector<Axis> axes_of_kind(const Block& b, bool parallel) {
-    std::vector<Axis> out;
-    std::ranges::copy_if(b.axes, std::back_inserter(out), [&](const Axis& a) { return (a.kind == AxisKind::Par) == parallel; });
-    return out;
-}
-
 class Fallback {
   public:
     explicit Fallback(const Program& loops) : in_(loops), out_(loops) {

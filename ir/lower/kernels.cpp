@@ -56,14 +56,10 @@ static Stmt grid_nest(const Stmt& s, const std::vector<const Loop*>& above) {
     return with_node(s, std::move(n));
 }
 
-static bool has_roles(const Stmt& s) {
-    return std::holds_alternative<Roles>(s->node) || std::ranges::any_of(bodies_of(s), [](const Body* b) { return std::ranges::any_of(*b, has_roles); });
-}
-
 Result<Program> form_kernels(const Program& p, const Target& target) {
     Program q = p;
     for (Stmt& s : q.body) {
-        if (has_roles(s)) return Diagnostic{"lower.roles", s->loc, fmt::format("roles are not emitted for {} yet", target.name), {}, "leave out warp_specialize; pipeline starts copies ahead in one role"};
+        if (any_inside({s}, [](const Stmt& x) { return std::holds_alternative<Roles>(x->node); })) return Diagnostic{"lower.roles", s->loc, fmt::format("roles are not emitted for {} yet", target.name), {}, "leave out warp_specialize; pipeline starts copies ahead in one role"};
         if (std::holds_alternative<Block>(s->node)) continue;
         const auto* l = std::get_if<Loop>(&s->node);
         if (l && l->kind == LoopKind::Grid) {
@@ -94,21 +90,12 @@ Loop map_block_body(const Loop& kernel, const std::function<Loop(const Loop&)>& 
     return n;
 }
 
-const Loop& block_body(const Loop& kernel) {
-    const Loop* inner = next_of_nest(kernel);
-    return inner ? block_body(*inner) : kernel;
+std::vector<const Loop*> nest_of(const Loop& kernel) {
+    std::vector<const Loop*> out{&kernel};
+    while (const Loop* inner = next_of_nest(*out.back())) out.push_back(inner);
+    return out;
 }
 
 int64_t threads_of(const Loop& kernel) { return kernel.threads ? kernel.threads : default_threads; }
-
-static bool has_threads(const Body& body) {
-    return std::ranges::any_of(body, [](const Stmt& s) {
-        const auto* l = std::get_if<Loop>(&s->node);
-        if (l && l->kind == LoopKind::Thread) return true;
-        if (std::holds_alternative<Sync>(s->node) || std::holds_alternative<Roles>(s->node)) return true;
-        return std::ranges::any_of(bodies_of(s), [](const Body* b) { return has_threads(*b); });
-    });
-}
-bool is_block_kernel(const Stmt& kernel) { return has_threads({kernel}); }
 
 }  // namespace acu::ir::lower

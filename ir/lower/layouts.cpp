@@ -75,7 +75,7 @@ class Inference {
     bool alone(const std::string& tile) const {
         return std::ranges::all_of(blocks_, [&](const Block* b) {
             const bool writes = std::ranges::any_of(b->outs, [&](const Access& o) { return o.tensor == tile; });
-            const bool plain = b->outs.size() == 1 && other_axes(*b).empty();
+            const bool plain = b->outs.size() == 1 && axes_of_kind(*b, false).empty();
             return !writes || is_collective(*b) || plain;
         });
     }
@@ -98,7 +98,7 @@ class Inference {
 
     /// A collective reads tiles of its reduced axes, one of its rows at a time, and gives its result to every thread.
     std::string unfit_collective(const Block& b) const {
-        const std::vector<Axis> reduced = other_axes(b);
+        const std::vector<Axis> reduced = axes_of_kind(b, false);
         for (const analysis::Touch& t : analysis::touches(b)) {
             if (t.write && is(t.tensor, Place::Spread)) return t.tensor;
             if (!t.write && is(t.tensor, Place::Spread) && !own_cell(reduced, t.subscripts, tiles_.at(t.tensor))) return t.tensor;
@@ -107,7 +107,7 @@ class Inference {
     }
 
     std::string unfit(const Block& b) const {
-        const std::vector<Axis> par = parallel_axes(b);
+        const std::vector<Axis> par = axes_of_kind(b, true);
         const bool each = std::ranges::any_of(b.outs, [&](const Access& o) { return is(o.tensor, Place::Replicated); });
         for (const analysis::Touch& t : analysis::touches(b)) {
             if (each && is(t.tensor, Place::Spread)) return b.outs[0].tensor;    // the result is needed by all: it goes where all see it

@@ -45,10 +45,9 @@ Result<Program> check_resources(const Program& p, const Target& target);
 
 /// Rebuilds a kernel around the loop that holds what one block does: the innermost of its nest of grid loops.
 Loop map_block_body(const Loop& kernel, const std::function<Loop(const Loop&)>& f);
-const Loop& block_body(const Loop& kernel);
+/// That nest, outermost first.
+std::vector<const Loop*> nest_of(const Loop& kernel);
 /// Threads of a kernel's block.
 int64_t threads_of(const Loop& kernel);
-/// Does a top-level loop spread its blocks over threads (or is it one thread an iteration)?
-bool is_block_kernel(const Stmt& kernel);
 
 }  // namespace acu::ir::lower

@@ -28,17 +28,6 @@ std::optional<Coord> constant_sizes(const std::vector<Axis>& axes) {
     return constants(axes, [](const Axis& a) { return a.size; });
 }
 
-std::vector<Axis> parallel_axes(const Block& b) {
-    std::vector<Axis> out;
-    std::ranges::copy_if(b.axes, std::back_inserter(out), [](const Axis& a) { return a.kind == AxisKind::Par; });
-    return out;
-}
-std::vector<Axis> other_axes(const Block& b) {
-    std::vector<Axis> out;
-    std::ranges::copy_if(b.axes, std::back_inserter(out), [](const Axis& a) { return a.kind != AxisKind::Par; });
-    return out;
-}
-
 Layout replicated_layout(const Coord& shape) {
     Layout l(static_cast<int>(shape.size()));
     for (size_t d = shape.size(); d-- > 0;) {

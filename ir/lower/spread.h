@@ -11,9 +11,6 @@ bool is_collective(const Block& b);
 std::optional<Coord> constant_sizes(const std::vector<Window>& dims);
 std::optional<Coord> constant_sizes(const std::vector<Axis>& axes);
 
-std::vector<Axis> parallel_axes(const Block& b);
-std::vector<Axis> other_axes(const Block& b);
-
 /// All registers: every thread holds the whole tile.
 Layout replicated_layout(const Coord& shape);
 bool is_replicated(const Layout& l);

@@ -88,10 +88,4 @@ std::set<std::string> control_reads(const Body& body) {
     return out;
 }
 
-bool any_inside(const Body& body, const std::function<bool(const Stmt&)>& f) {
-    return std::ranges::any_of(body, [&](const Stmt& s) {
-        return f(s) || std::ranges::any_of(bodies_of(s), [&](const Body* inner) { return any_inside(*inner, f); });
-    });
-}
-
 }  // namespace acu::ir::pass

@@ -14,7 +14,4 @@ Stmt clone(const Program& p, const Stmt& s, const std::string& suffix, bool loop
 /// The buffers that conditions, extents, derived names and windows inside read: what decides which statements run, which `read` does not count.
 std::set<std::string> control_reads(const Body& body);
 
-/// Is there a statement of this kind inside?
-bool any_inside(const Body& body, const std::function<bool(const Stmt&)>& f);
-
 }  // namespace acu::ir::pass

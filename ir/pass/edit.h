@@ -75,7 +75,6 @@ Program declare(Program p, const std::vector<Stmt>& above, std::vector<Decl> dec
 
 // ---- parts of blocks
 
-std::vector<Axis> axes_of_kind(const Block& b, bool parallel);
 std::vector<Value> without(const std::vector<Value>& guards, const std::set<std::string>& names);
 bool contains(const std::vector<Value>& guards, const Value& g);
 /// v = (product of num) / (product of den), by its multiplications and divisions; casts between floats that widen are looked through only by `loads_product`.

@@ -9,10 +9,6 @@
 namespace acu::ir::pass {
 namespace {
 
-bool has_sync(const Stmt& s) {
-    return std::holds_alternative<Sync>(s->node) || std::ranges::any_of(bodies_of(s), [](const Body* b) { return std::ranges::any_of(*b, has_sync); });
-}
-
 AxisKind strictest(AxisKind a, AxisKind b) { return std::max(a, b); }    // par < red < scan
 
 class Fuser {
@@ -92,7 +88,7 @@ class Fuser {
 
     Body joined(Body before, const Body& run, const Body& after) const {
         const Gathered g = gather(run, labels_, code_);
-        need(std::ranges::none_of(run, has_sync), at(".sync").c_str(), "a wait or release of a ring stands between the statements: it would repeat", "fuse before the roles are made");
+        need(!any_inside(run, [](const Stmt& s) { return std::holds_alternative<Sync>(s->node); }), at(".sync").c_str(), "a wait or release of a ring stands between the statements: it would repeat", "fuse before the roles are made");
         std::set<std::string> range = names_in(base_);
         range.merge(names_in(size_));
         need(!meet(range, names_made_in(g.mine)), at(".range").c_str(), fmt::format("the range of `{}` belongs to a loop inside one of the statements", r_.axis), "fuse the statements of that loop");

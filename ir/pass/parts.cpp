@@ -4,12 +4,6 @@
 
 namespace acu::ir::pass {
 
-std::vector<Axis> axes_of_kind(const Block& b, bool parallel) {
-    std::vector<Axis> out;
-    std::ranges::copy_if(b.axes, std::back_inserter(out), [&](const Axis& a) { return (a.kind == AxisKind::Par) == parallel; });
-    return out;
-}
-
 std::vector<Value> without(const std::vector<Value>& guards, const std::set<std::string>& names) {
     std::vector<Value> out;
     std::ranges::copy_if(guards, std::back_inserter(out), [&](const Value& g) { return !meet(names_in(g), names); });

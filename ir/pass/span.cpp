@@ -179,8 +179,7 @@ Value in_box(const std::vector<Index>& at, const std::vector<Window>& box) {
 }
 
 bool holds_sync(const Stmt& s) {
-    if (std::holds_alternative<Sync>(s->node) || std::holds_alternative<Roles>(s->node)) return true;
-    return std::ranges::any_of(bodies_of(s), [](const Body* b) { return std::ranges::any_of(*b, holds_sync); });
+    return any_inside({s}, [](const Stmt& x) { return std::holds_alternative<Sync>(x->node) || std::holds_alternative<Roles>(x->node); });
 }
 
 /// A statement without guards, in a sequence around and before, writes all of it.

@@ -43,8 +43,8 @@ std::vector<std::string> flags_for(const HostCompiler& compiler, const Target& t
     return flags;
 }
 
-Status run_step(const HostCompiler& compiler, const std::vector<std::string>& command, const BuildFolder& folder, const std::string& file_name) {
-    const ProcessResult r = run_process({.arguments = command, .folder = folder.path(), .limit = std::chrono::seconds(300)});
+Status run_step(const HostCompiler& compiler, const std::vector<std::string>& command, const TemporaryFolder& folder, const std::string& file_name) {
+    const ProcessResult r = run_process({.arguments = command, .folder = folder.path().string(), .limit = std::chrono::seconds(300)});
     if (r.timed_out) return Diagnostic{.code = "compile.time", .message = fmt::format("{} took more than 300 s to compile `{}`", compiler.name, file_name), .exit = Exit::Wrong};
     return r.good() ? ok() : Status(compile_failed(compiler.name, file_name, r.output));
 }
@@ -64,25 +64,11 @@ Result<HostCompiler> find_host_compiler() {
     return lacking("a C++ compiler for this machine: g++ or clang++", "Debian, Ubuntu: apt install g++; another one is named by ACU_HOST_CXX");
 }
 
-Result<BuildFolder> BuildFolder::make() {
-    std::error_code ec;
-    fs::path base = fs::temp_directory_path(ec);
-    if (ec) base = "/tmp";
-    std::string path = (base / "acu-emulation-XXXXXX").string();
-    if (!mkdtemp(path.data())) return Diagnostic{.code = "file.unwritable", .message = fmt::format("cannot make a folder in `{}`", base.string()), .exit = Exit::Lacking};
-    return BuildFolder(path);
-}
-
-BuildFolder::~BuildFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-}
-
-Result<std::string> build_text(const HostCompiler& compiler, const BuildFolder& folder, const Target& target, const std::string& text, const std::string& file_name) {
-    const std::string library = folder.path() + "/text.so";
+Result<std::string> build_text(const HostCompiler& compiler, const TemporaryFolder& folder, const Target& target, const std::string& text, const std::string& file_name) {
+    const std::string library = folder.path().string() + "/text.so";
     for (const auto& [stem, header] : shim_headers())
-        if (const Status w = write_text(fmt::format("{}/{}.h", folder.path(), stem), header); !w) return w.why();
-    if (const Status w = write_text(folder.path() + "/" + file_name, text + callers(kernels_in(text))); !w) return w.why();
+        if (const Status w = write_text(fmt::format("{}/{}.h", folder.path().string(), stem), header); !w) return w.why();
+    if (const Status w = write_text(folder.path().string() + "/" + file_name, text + callers(kernels_in(text))); !w) return w.why();
     std::vector<std::string> compile{compiler.program};
     for (std::string& flag : flags_for(compiler, target)) compile.push_back(std::move(flag));
     for (const std::string& word : {std::string("-include"), std::string("shim.h"), std::string("-c"), file_name, std::string("-o"), std::string("text.o")}) compile.push_back(word);

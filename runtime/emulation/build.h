@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/temporary_folder.h"
 #include "support/result.h"
 #include "target/target.h"
 
@@ -18,22 +19,8 @@ struct HostCompiler {
 /// The first of ACU_HOST_CXX, g++, clang++ that starts. Code `toolkit.missing` (exit 3), also where addr2line is missing.
 Result<HostCompiler> find_host_compiler();
 
-/// A folder for what is compiled; removed with its files at the end.
-class BuildFolder {
-  public:
-    static Result<BuildFolder> make();  ///< code `file.unwritable`
-    BuildFolder(BuildFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
-    BuildFolder& operator=(BuildFolder&&) = delete;
-    ~BuildFolder();
-    const std::string& path() const { return path_; }
-
-  private:
-    explicit BuildFolder(std::string path) : path_(std::move(path)) {}
-    std::string path_;
-};
-
 /// Compiles `text` and the functions that call its kernels to a shared object in the folder; answers its path. Codes `compile.failed`, `compile.time`.
-Result<std::string> build_text(const HostCompiler& compiler, const BuildFolder& folder, const Target& target, const std::string& text, const std::string& file_name);
+Result<std::string> build_text(const HostCompiler& compiler, const TemporaryFolder& folder, const Target& target, const std::string& text, const std::string& file_name);
 
 /// The headers that the text is compiled with, shim.h and words.h, by stem (embedded at build time).
 const std::map<std::string, std::string_view>& shim_headers();

@@ -70,7 +70,7 @@ class EmulatedBuffer : public Buffer {
 /// Emitted text, compiled and opened. Its folder stays for the debug information.
 class EmulatedModule : public Module {
   public:
-    EmulatedModule(BuildFolder folder, Library library, std::string text, std::string file_name)
+    EmulatedModule(TemporaryFolder folder, Library library, std::string text, std::string file_name)
         : folder_(std::move(folder)), library_(std::move(library)), text_(std::move(text)), file_name_(std::move(file_name)), kernels_(kernels_in(text_)) {}
 
     const KernelHead* kernel(const std::string& name) const {
@@ -88,7 +88,7 @@ class EmulatedModule : public Module {
     const std::string& file_name() const { return file_name_; }
 
   private:
-    BuildFolder folder_;
+    TemporaryFolder folder_;
     Library library_;
     std::string text_, file_name_;
     std::vector<KernelHead> kernels_;
@@ -129,7 +129,7 @@ class EmulatedDevice : public Device {
     std::string toolchain() const override { return compiler_.name; }
 
     Result<std::unique_ptr<Module>> load(const std::string& source, const std::string& file_name) override {
-        Result<BuildFolder> folder = BuildFolder::make();
+        Result<TemporaryFolder> folder = TemporaryFolder::make();
         if (!folder) return folder.why();
         const Result<std::string> built = build_text(compiler_, *folder, target_, source, file_name);
         if (!built) return built.why();

@@ -68,8 +68,9 @@ Program in_lockstep(const Program& kernels) {
     Program p = kernels;
     const bool copies = copies_later(p);
     for (Stmt& s : p.body) {
-        if (!lower::is_block_kernel(s)) continue;
-        s = with_node(s, lower::map_block_body(std::get<Loop>(s->node), [&](const Loop& inner) {
+        const auto* kernel = std::get_if<Loop>(&s->node);
+        if (!kernel || kernel->threads == 0) continue;
+        s = with_node(s, lower::map_block_body(*kernel, [&](const Loop& inner) {
             Loop n = inner;
             n.body = met(inner.body, copies);
             return n;

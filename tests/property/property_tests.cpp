@@ -15,11 +15,11 @@
 
 #include "acuc/compare.h"
 #include "acuc/inputs.h"
-#include "acuc/run_device.h"
 #include "codegen/contract.h"
 #include "ir/lower/lower.h"
 #include "ir/pass/driver.h"
 #include "microkernels/catalogue.h"
+#include "synth/evaluate/run.h"
 #include "synth/record/step.h"
 #include "tests/property/random_steps.h"
 
@@ -207,7 +207,7 @@ void emulate(const Scene& s, const std::vector<Tried>& plans, const Target& targ
     const Tolerance tolerance = tolerance_of(s.subject.op.program, s.inputs.arguments.dims);
     for (const Lowered& l : all) {
         ++sum.emulated;
-        auto run = run_loaded(**device, **module, l.emitted, s.inputs);
+        auto run = synth::evaluate::run_loaded(**device, **module, l.emitted, s.inputs.arguments, s.inputs.arrays);
         if (!run) {
             sum.failures.push_back({s.name, fmt::format("emu:{}: {} [{}]", target.name, run.why().message, run.why().code), l.steps});
             continue;

@@ -1,0 +1,115 @@
+#include "synth/evaluate/run.h"
+
+#include <fmt/format.h>
+
+namespace acu::synth::evaluate {
+
+using namespace ir;
+
+namespace {
+
+/// The buffers of one run, by tensor.
+using Buffers = std::map<std::string, std::unique_ptr<runtime::Buffer>>;
+
+Status allocate(runtime::Device& device, const Program& p, const Arguments& arguments, const Arrays& inputs, Buffers& buffers) {
+    for (const Decl& d : p.decls) {
+        if (d.scope != Scope::In && d.scope != Scope::Out && d.scope != Scope::Temp) continue;
+        size_t bytes = info(d.type).bytes;
+        for (const int64_t s : sizes_of(d, arguments.dims)) bytes *= static_cast<size_t>(s);
+        auto b = device.allocate(bytes);
+        if (!b) return b.why();
+        if (d.scope == Scope::In)
+            if (const Status up = (*b)->upload(inputs.at(d.name).bytes); !up) return up;
+        buffers[d.name] = std::move(*b);
+    }
+    return ok();
+}
+
+using runtime::argument_of;
+
+runtime::KernelArgument scalar_argument(DType t, double x) {
+    switch (widened(t)) {
+        case DType::F64: return argument_of(x);
+        case DType::F32: return argument_of(static_cast<float>(x));
+        case DType::I64: return argument_of(static_cast<int64_t>(x));
+        case DType::Bool: return argument_of(x != 0);
+        default: return argument_of(static_cast<int32_t>(x));
+    }
+}
+
+int64_t contiguous_stride(const Decl& d, size_t axis, const Env& dims) {
+    int64_t s = 1;
+    const auto sizes = sizes_of(d, dims);
+    for (size_t i = axis + 1; i < sizes.size(); ++i) s *= sizes[i];
+    return s;
+}
+
+std::vector<runtime::Launch> launches_of(const codegen::Emitted& e, const Arguments& arguments, const Buffers& buffers) {
+    std::vector<runtime::Launch> out;
+    for (const codegen::Kernel& k : e.kernels) {
+        const int64_t cells = ir::evaluate(k.cells, arguments.dims);
+        if (cells <= 0) continue;
+        runtime::Launch l{k.name, static_cast<uint32_t>(k.grid(cells)), static_cast<uint32_t>(k.block()), {}};
+        l.shared = static_cast<uint32_t>(k.shared);
+        for (const codegen::KernelArgument& a : k.arguments) {
+            const Decl* d = e.program.find(a.name);
+            switch (a.kind) {
+                case codegen::KernelArgument::Buffer: l.arguments.push_back(argument_of(buffers.at(a.name)->address())); break;
+                case codegen::KernelArgument::Dim: l.arguments.push_back(argument_of(arguments.dims.at(a.name))); break;
+                case codegen::KernelArgument::Scalar: l.arguments.push_back(scalar_argument(d->type, arguments.scalars.at(a.name))); break;
+                case codegen::KernelArgument::Stride: l.arguments.push_back(argument_of(contiguous_stride(*d, a.axis, arguments.dims))); break;
+            }
+        }
+        out.push_back(std::move(l));
+    }
+    return out;
+}
+
+/// Guard zones whole, inputs as they were.
+Status check_memory(const Program& p, const Arrays& inputs, const Buffers& buffers) {
+    for (const auto& [name, b] : buffers) {
+        if (const Status g = b->check_guards(name); !g) return g;
+        if (p.find(name)->scope != Scope::In) continue;
+        std::vector<std::byte> now(b->bytes());
+        if (const Status d = b->download(now); !d) return d;
+        if (now != inputs.at(name).bytes) return Diagnostic{"run.input-changed", {}, fmt::format("the kernel changed its input `{}`", name), {}, {}, Exit::Wrong};
+    }
+    return ok();
+}
+
+}  // namespace
+
+const Target& target_of(const runtime::Device& device) {
+    const std::string arch = device.architecture();
+    if (const Target* t = target_named(arch)) return *t;
+    return *target_named(arch.starts_with("gfx") ? "gfx90a" : "sm_80");
+}
+
+Result<std::unique_ptr<runtime::Module>> load(runtime::Device& device, const codegen::Emitted& e) {
+    return device.load(e.device, e.program.name + (target_of(device).platform == Platform::Hip ? ".hip" : ".cu"));
+}
+
+Result<Run> run_emitted(runtime::Device& device, const codegen::Emitted& e, const Arguments& arguments, const Arrays& inputs) {
+    auto module = load(device, e);
+    return module ? run_loaded(device, **module, e, arguments, inputs) : Result<Run>(module.why());
+}
+
+Result<Run> run_loaded(runtime::Device& device, runtime::Module& module, const codegen::Emitted& e, const Arguments& arguments, const Arrays& inputs) {
+    const Program& p = e.program;
+    Buffers buffers;
+    if (const Status a = allocate(device, p, arguments, inputs, buffers); !a) return a.why();
+    Run out{device.name(), device.toolchain(), 0, {}};
+    const auto seconds = device.time(launches_of(e, arguments, buffers), module, 1);
+    if (!seconds) return seconds.why();
+    out.seconds = *seconds;
+    if (const Status m = check_memory(p, inputs, buffers); !m) return m.why();
+    for (const Decl& d : p.decls) {
+        if (d.scope != Scope::Out) continue;
+        Array a = Array::zeros(d.type, sizes_of(d, arguments.dims));
+        if (const Status got = buffers.at(d.name)->download(a.bytes); !got) return got.why();
+        out.outputs[d.name] = std::move(a);
+    }
+    return out;
+}
+
+}  // namespace acu::synth::evaluate
