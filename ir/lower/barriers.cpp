@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view copy_async = "common.copy_async";
 
-/// An access that other threads may see. `mapping`: which thread runs which point, as text; empty: any.
+/// An access that other threads may see, its subscripts in normal form. `mapping`: which thread runs which point, as text; empty: any.
 struct Seen {
     analysis::Touch touch;
     std::string mapping;
@@ -19,11 +19,17 @@ struct Seen {
     int64_t age = 0;    ///< iterations of the innermost loop ago
     std::string text() const {
         std::string s = fmt::format("{} {} {} {} {}", touch.tensor, touch.write, async, age, mapping);
-        for (const Index& i : touch.subscripts) s += " " + print(analysis::normal(i));
-        for (const Index& i : touch.version) s += " {" + print(analysis::normal(i));
+        for (const Index& i : touch.subscripts) s += " " + print(i);
+        for (const Index& i : touch.version) s += " {" + print(i);
         return s;
     }
 };
+analysis::Touch normalised(analysis::Touch t) {
+    for (std::vector<Index>* all : {&t.subscripts, &t.version})
+        for (Index& i : *all) i = analysis::normal(i);
+    return t;
+}
+
 using Pending = std::map<std::string, Seen>;    ///< by text: since the last barrier
 
 /// Asynchronous copies of a loop, one group an iteration: the copies of iteration i + distance are started in iteration i.
@@ -61,7 +67,7 @@ class Placement {
             for (analysis::Touch& t : analysis::touches(*b)) {
                 if (!shared(t.tensor)) continue;
                 const bool async = t.write && b->via == copy_async;
-                out.push_back({std::move(t), mapping, async});
+                out.push_back({normalised(std::move(t)), mapping, async});
             }
             return;
         }
@@ -86,7 +92,7 @@ class Placement {
 
     /// The same point in both has the same cell and the same thread.
     static bool same_thread(const Seen& a, const Seen& b) {
-        if (a.mapping.empty() || a.mapping != b.mapping || !analysis::same(a.touch.subscripts, b.touch.subscripts)) return false;
+        if (a.mapping.empty() || a.mapping != b.mapping || !std::ranges::equal(a.touch.subscripts, b.touch.subscripts, [](const Index& x, const Index& y) { return equal(x, y); })) return false;
         std::set<std::string> named;
         for (const Index& i : a.touch.subscripts)
             if (i->op == IndexOp::Name) named.insert(i->name);
@@ -197,6 +203,7 @@ class Placement {
         const IndexMap shift{{l.var, ir::name(l.var) - constant(1)}};
         for (Index& e : x.touch.subscripts) e = substitute(e, shift);
         for (Index& e : x.touch.version) e = substitute(e, shift);
+        x.touch = normalised(std::move(x.touch));
         ++x.age;
         if (!l.lets.empty() || x.mapping.find(l.var) != std::string::npos) x.mapping.clear();
         return x;
@@ -205,7 +212,7 @@ class Placement {
     void condition(const Stmt& s, const If& i, Pending& pending, Body& out) {
         std::vector<Seen> mine;
         analysis::for_each_load(i.condition, [&](const Value& v) {
-            if (shared(v->name)) mine.push_back({{v->name, v->subscripts, v->version, false}, "", false});
+            if (shared(v->name)) mine.push_back({normalised({v->name, v->subscripts, v->version, false}), "", false});
         });
         separate(s, mine, pending, out);
         Pending other = pending;
