@@ -18,6 +18,7 @@ namespace {
 struct CompileArguments {
     Chosen chosen;
     std::string target, output = ".", emit, plan, print_after;
+    bool provenance = false;
 };
 
 /// Prints the program after each step that `--print-after` names.
@@ -55,14 +56,14 @@ struct Job {
 };
 
 /// Text of a subject for `--emit`; what needs a target has one.
-Result<std::string> emitted(const Job& j, const std::string& what) {
+Result<std::string> emitted(const Job& j, const std::string& what, const codegen::EmitOptions& options) {
     const Subject& s = j.subject;
     const bool steps = j.planned && !j.planned->plan.decisions.empty();
     if (what == "tensor") return ir::print(s.op.program);
     if (what == "loop") return ir::print(steps ? j.planned->scheduled : planned(s.op.program));
     if (what == "llvm") return codegen::llvm_text(steps ? ir::lower::fallback_plan(j.planned->scheduled) : planned(s.op.program));
     if (what == "plan") return synth::record::print(j.planned->plan);
-    auto e = compile_subject(s, *j.planned, *j.target);
+    auto e = compile_subject(s, *j.planned, *j.target, options);
     if (!e) return e.why();
     return e->source;
 }
@@ -74,8 +75,8 @@ struct Files {
     std::string plan;
 };
 
-Result<Files> files_of(const Job& j, const std::string& directory) {
-    auto e = compile_subject(j.subject, *j.planned, *j.target);
+Result<Files> files_of(const Job& j, const std::string& directory, const codegen::EmitOptions& options) {
+    auto e = compile_subject(j.subject, *j.planned, *j.target, options);
     if (!e) return e.why();
     return Files{(std::filesystem::path(directory) / j.subject.op.program.name).string(), std::move(*e), synth::record::print(j.planned->plan)};
 }
@@ -91,10 +92,10 @@ Status write(const Files& f, const Target& target) {
 }
 
 /// Compiles all before it writes any.
-int write_all(const std::vector<Job>& jobs, const std::string& directory) {
+int write_all(const std::vector<Job>& jobs, const std::string& directory, const codegen::EmitOptions& options) {
     std::vector<Files> all;
     for (const Job& j : jobs) {
-        auto f = files_of(j, directory);
+        auto f = files_of(j, directory, options);
         if (!f) return fail(f.why());
         all.push_back(std::move(*f));
     }
@@ -106,9 +107,9 @@ int write_all(const std::vector<Job>& jobs, const std::string& directory) {
     return 0;
 }
 
-int print_all(const std::vector<Job>& jobs, const std::string& what) {
+int print_all(const std::vector<Job>& jobs, const std::string& what, const codegen::EmitOptions& options) {
     for (const Job& j : jobs) {
-        const auto text = emitted(j, what);
+        const auto text = emitted(j, what, options);
         if (!text) return fail(text.why());
         fmt::print("{}", *text);
     }
@@ -172,7 +173,8 @@ int compile(CompileArguments a) {
     if (s.failed()) return s.report();
     if (exit != 0) return exit;
     s.report();
-    return a.emit.empty() ? write_all(jobs, a.output) : print_all(jobs, a.emit);
+    const codegen::EmitOptions options{a.provenance, [&s](int file) { return s.sources[file].name; }};
+    return a.emit.empty() ? write_all(jobs, a.output, options) : print_all(jobs, a.emit, options);
 }
 
 }  // namespace
@@ -186,6 +188,7 @@ void add_compile(CLI::App& app, int& exit) {
     c->add_option("--emit", a->emit, "print to standard output instead")->check(CLI::IsMember({"ast", "tensor", "loop", "cuda", "hip", "llvm", "plan"}));
     c->add_option("--plan", a->plan, "a plan file: the decisions, and what they are for where the command line does not say it");
     c->add_option("--print-after", a->print_after, "print the program after each step of this pass, or of this step of the lowering, or after all");
+    c->add_flag("--provenance", a->provenance, "say behind each statement of a kernel where it comes from: // @file:line:column, and the decisions that made it");
     c->callback([a, &exit] { exit = compile(*a); });
 }
 

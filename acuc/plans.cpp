@@ -262,11 +262,19 @@ Result<Planned> planned(const Subject& s, const Plan& plan, const Target& target
     return out;
 }
 
-Result<codegen::Emitted> compile_subject(const Subject& s, const Planned& planned, const Target& target) {
+/// `d2 bind(m.o, to = grid)` of each decision that the kernels came from.
+static std::vector<std::string> words_of(const Plan& plan) {
+    std::vector<std::string> out;
+    for (const Decision& d : plan.decisions)
+        if (is_replayed(d)) out.push_back(fmt::format("d{} {}", d.id, frontend::words_of(d.step)));
+    return out;
+}
+
+Result<codegen::Emitted> compile_subject(const Subject& s, const Planned& planned, const Target& target, const codegen::EmitOptions& options) {
     const ir::Env known = ir::known_dims(s.op.program);
     if (known.size() == s.op.program.dims.size())
         if (const Status f = codegen::check_facts(s.op.program, known); !f) return f.why();
-    return codegen::emit(planned.kernels, target, {s.spec, s.op.doc, s.op.program, s.op.scalars});
+    return codegen::emit(planned.kernels, target, {s.spec, s.op.doc, s.op.program, s.op.scalars, words_of(planned.plan)}, options);
 }
 
 }  // namespace acu

@@ -47,6 +47,6 @@ struct Onlooker {
 Result<Planned> planned(const Subject& s, const Plan& plan, const Target& target, std::vector<Diagnostic>& warnings, const Onlooker& onlooker = {});
 
 /// CUDA or HIP of a subject under a plan.
-Result<codegen::Emitted> compile_subject(const Subject& s, const Planned& planned, const Target& target);
+Result<codegen::Emitted> compile_subject(const Subject& s, const Planned& planned, const Target& target, const codegen::EmitOptions& options = {});
 
 }  // namespace acu

@@ -1,6 +1,7 @@
 #include "codegen/emit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "codegen/expression.h"
 #include "codegen/kernel.h"
@@ -22,9 +23,12 @@ static std::string commented(const std::string& text) {
     return out;
 }
 
+static std::string plan_of(const Origin& origin) {
+    return origin.plan.empty() ? "// plan: fallback, one thread a cell, any legal shape\n" : "// plan:\n" + commented(fmt::format("{}\n", fmt::join(origin.plan, "\n")));
+}
+
 static std::string banner(const Target& target, const Origin& origin) {
-    return fmt::format("// {}\n// for {} ({}); emitted by AlphaCu {}\n// plan: fallback, one thread a cell, any legal shape\n// definition:\n{}\n", origin.spec, target.name, target.chip, ACU_VERSION,
-                       commented(print(origin.tensor)));
+    return fmt::format("// {}\n// for {} ({}); emitted by AlphaCu {}\n{}// definition:\n{}\n", origin.spec, target.name, target.chip, ACU_VERSION, plan_of(origin), commented(print(origin.tensor)));
 }
 
 int64_t Kernel::grid(int64_t iterations) const {

@@ -56,6 +56,7 @@ struct Origin {
     std::string doc;
     ir::Program tensor;      ///< the definition, printed into the comment
     std::map<std::string, double> scalars;    ///< known values
+    std::vector<std::string> plan = {};       ///< its decisions in words; none: the fallback
 };
 
 /// The text of kernels with the headers that they need: compiles alone.

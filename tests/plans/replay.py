@@ -1,5 +1,6 @@
 """A plan alone rebuilds the same bytes; what it says shows in the program, in `explain` and in dumps."""
 import json
+import re
 from pathlib import Path
 
 from harness import COPY, ROOT, Cli, require, test
@@ -83,6 +84,16 @@ def print_after_shows_programs(c: Cli) -> None:
     shown = c.run(*arguments, "all").expect(0, text="// after step 1, fuse(acc, y, over = [m: 16, n: 16], kind = grid)").out
     require(shown.count("// after step") == 2, "not one dump a step")
     c.run(*arguments, "tiel").expect(2, "pass.unknown", "did you mean `tile`?")
+
+
+@test
+def emitted_source_names_its_decisions(c: Cli) -> None:
+    arguments = ["compile", c.file(LINEAR), "--case", "small", "--plan", c.file(json.dumps(GOOD), "p.json"), "--emit", "cuda"]
+    plain = c.run(*arguments).expect(0).out
+    require("//   d1 fuse(acc, y" in plain and "// @" not in plain, f"the banner does not name the plan: {plain[:400]}")
+    shown = c.run(*arguments, "--provenance").expect(0).out
+    require("test.acu:2" in shown and " d1 d2\n" in shown, f"no provenance behind the statements: {shown}")
+    require(re.sub(r"  // @\S+( d\d+)*\n", "\n", shown) == plain, "provenance changes more than comments")
 
 
 @test
