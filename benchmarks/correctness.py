@@ -10,25 +10,26 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
+import functools
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from harness import acuc_run, report  # noqa: E402
-from harness.emitted import Emitted, build, emit, suite_cases  # noqa: E402
-from harness.launcher import Launcher, arguments_of, check_refusals, invented_addresses  # noqa: E402
-from harness.pool import Pool  # noqa: E402
+from harness import acuc_run, machine, report  # noqa: E402
+from harness.emitted import Emitted, build_all, emit, emit_all, suite_cases  # noqa: E402
+from harness.launcher import host_record  # noqa: E402
+from harness.pool import Job, Pool  # noqa: E402
+
+Libraries = dict[str, Future[str]]  # by the digest of the text
 
 SERIAL = {'RD03': 20.0, 'EW08': 20.0, 'GV07': 20.0, 'AT07': 15.0, 'AT04': 10.0, 'FG04': 10.0}  # seconds in the fallback plan
 
@@ -64,11 +65,7 @@ def parse_options() -> argparse.Namespace:
 # ---------------------------------------------------------------- which cases, in which order
 def costs(suite: str | None, names: list[str]) -> dict[str, float]:
     """estimated seconds of each case"""
-    table: dict[str, dict[str, str]] = {}
-    path = pathlib.Path(suite).with_name('cases.tsv') if suite else None
-    if path and path.exists():
-        with open(path, encoding='utf-8') as f:
-            table = {r['id']: r for r in csv.DictReader(f, delimiter='\t', quoting=csv.QUOTE_NONE)}
+    table = machine.read_table(suite, 'cases.tsv')
     found = {}
     for n in names:
         r = table.get(n, {'gflop': '1', 'min_mb': '100'})
@@ -79,7 +76,7 @@ def costs(suite: str | None, names: list[str]) -> dict[str, float]:
 def chosen(a: argparse.Namespace) -> dict[str, str]:
     """{case: source}, cheap cases first"""
     every = suite_cases(pathlib.Path(a.sources))
-    names = [n for n in every if not a.cases or any(n.startswith(p) for p in a.cases)]
+    names = machine.chosen(list(every), a.cases)
     price = costs(a.suite, names)
     names.sort(key=lambda n: price[n])
     part, of = (int(v) for v in a.part.split('/'))
@@ -89,30 +86,12 @@ def chosen(a: argparse.Namespace) -> dict[str, str]:
     return {n: every[n] for n in reversed(shares[part - 1])}
 
 
-# ---------------------------------------------------------------- what stands beside the numbers
-def output_of(*command: str) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ''
-
-
-def describe(a: argparse.Namespace) -> dict[str, Any]:
-    gpu = output_of('nvidia-smi', '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader').splitlines()
-    name, driver, memory = ([v.strip() for v in gpu[0].split(',')] if gpu else ['no GPU', '', ''])[:3]
-    nvcc = [line for line in output_of(a.nvcc, '--version').splitlines() if 'release' in line]
-    torch = output_of(sys.executable, '-c', 'import importlib.metadata as m; print(m.version("torch"))')
-    return {'date': datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds'), 'device': name, 'driver': driver, 'memory': memory,
-            'nvcc': nvcc[0].split(',', 1)[-1].strip() if nvcc else '', 'torch': torch, 'acuc': output_of(a.acuc, '--version'), 'commit': a.commit, 'target': a.target,
-            'cases': a.cases, 'part': a.part}
-
-
 # ---------------------------------------------------------------- the run
 class Run:
     def __init__(self, a: argparse.Namespace, folder: pathlib.Path) -> None:
         self.a, self.folder, self.end = a, folder, time.time() + a.budget
         self.t0 = time.time()
-        self.meta = describe(a)
+        self.meta = {**machine.describe(a.acuc, a.nvcc, a.commit, a.target), 'cases': a.cases, 'part': a.part}
         tag = f'_{a.tag}' if a.tag else f"_{a.part.replace('/', 'of')}" if a.part != '1/1' else ''
         self.lines = report.Lines(pathlib.Path(a.out) / f"correctness_{report.slug(self.meta['device'])}{tag}.jsonl")
         self.lines.add({'meta': self.meta})
@@ -127,29 +106,16 @@ class Run:
             print(f'{time.time() - self.t0:5.0f} s {self.count:3} {line_of(phase, case, record)}', flush=True)
 
     def emit_all(self, cases: dict[str, str]) -> list[Emitted]:
-        with ThreadPoolExecutor(self.a.nvcc_jobs) as threads:
-            jobs = {c: threads.submit(emit, self.a.acuc, c, source, self.folder / 'code', self.a.target) for c, source in cases.items()}
-        for c, job in jobs.items():
-            try:
-                self.emitted[c] = job.result()
-            except Exception as error:
-                self.done('launcher', c, {'status': 'emit failed', 'correct': False, 'note': str(error)[:600]})
-        return [self.emitted[c] for c in cases if c in self.emitted]
+        tasks = {c: functools.partial(emit, self.a.acuc, c, source, self.folder / 'code', self.a.target) for c, source in cases.items()}
+        self.emitted = emit_all(self.a.nvcc_jobs, tasks, lambda c, error: self.done('launcher', c, {'status': 'emit failed', 'correct': False, 'note': str(error)[:600]}))
+        return list(self.emitted.values())
 
-    def build_all(self, jobs: list[Emitted], threads: ThreadPoolExecutor) -> list[tuple[Emitted, 'Future[str]']]:
-        libraries = self.folder / 'lib'
-        libraries.mkdir(parents=True, exist_ok=True)
-        found: dict[str, Future[str]] = {}
-        for e in jobs:
-            if e.digest not in found:
-                found[e.digest] = threads.submit(build, self.a.nvcc, e, libraries, self.a.target)
-        return [(e, found[e.digest]) for e in jobs]
-
-    def launchers(self, built: list[tuple[Emitted, 'Future[str]']]) -> None:
+    def launchers(self, jobs: list[Emitted], libraries: Libraries) -> None:
         config = {'suite': os.path.abspath(self.a.suite), 'tolerances': str(HERE.parent / 'tests' / 'suite' / 'tolerance.py'), 'lock': str(self.folder / 'gpu.lock')}
         log = str(self.lines.path.with_suffix('.log'))
         command = [sys.executable, str(pathlib.Path(__file__).resolve()), '--worker', json.dumps(config)]
-        Pool(command, log, self.a.workers, self.a.case_seconds, self.end, lambda c, r: self.done('launcher', c, r)).run(built)
+        pool = Pool(command, log, self.a.workers, self.a.case_seconds, self.end, lambda c, r: self.done('launcher', c, r))
+        pool.run([Job(e.case, {'emitted': asdict(e)}, libraries[e.digest]) for e in jobs])
 
     def acuc(self, jobs: list[Emitted]) -> None:
         acuc_run.run_all(self.a.acuc, jobs, 'cuda:0', self.a.check_seconds, self.a.acuc_seconds, self.a.acuc_jobs, self.a.acuc_memory, self.end,
@@ -167,12 +133,10 @@ def line_of(phase: str, case: str, r: dict[str, Any]) -> str:
     return f"{text}{f' refusals: {faults[:2]}' if faults else ''} {str(r.get('note', ''))[:140]}".rstrip()
 
 
-def host_check(run: Run, built: list[tuple[Emitted, 'Future[str]']]) -> None:
-    """the refusals alone, with invented addresses: a launcher looks at its arguments before it calls CUDA"""
-    for e, library in built:
+def host_check(run: Run, jobs: list[Emitted], libraries: Libraries) -> None:
+    for e in jobs:
         try:
-            made, faults = check_refusals(Launcher(library.result(), e), arguments_of(e, invented_addresses(e)))
-            record = {'status': 'host only', 'refusals': {'calls': made, 'faults': faults}, 'note': ''}
+            record = host_record(libraries[e.digest].result(), e)
         except Exception as error:
             record = {'status': 'build failed', 'correct': False, 'note': str(error)}
         run.done('launcher', e.case, record)
@@ -184,8 +148,8 @@ def perform(a: argparse.Namespace) -> int:
         jobs = run.emit_all(chosen(a))
         with ThreadPoolExecutor(a.nvcc_jobs) as threads:
             if not a.skip_launchers:
-                built = run.build_all(jobs, threads)
-                host_check(run, built) if a.host_only else run.launchers(built)
+                libraries = build_all(a.nvcc, jobs, run.folder / 'lib', a.target, threads)
+                host_check(run, jobs, libraries) if a.host_only else run.launchers(jobs, libraries)
         if a.acuc_run and not a.host_only:
             run.acuc(jobs)
         return finish([run.lines.path], pathlib.Path(a.out))

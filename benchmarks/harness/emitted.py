@@ -7,7 +7,9 @@ import math
 import pathlib
 import re
 import subprocess
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any, Callable, Iterable, Mapping
 
 # In the order of enum acu_type.
 TYPES = ('bool', 'i8', 'u8', 'i16', 'i32', 'i64', 'f8e4m3', 'f8e5m2', 'f16', 'bf16', 'tf32', 'f32', 'f64')
@@ -91,20 +93,53 @@ def read_header(text: str, dims: dict[str, int]) -> tuple[str, list[Param]]:
     return symbol.group(1), [params[n] for n in order]
 
 
-def emit(acuc: str, case: str, source: str, folder: pathlib.Path, target: str) -> Emitted:
-    """writes the code of one case to `folder`/CASE and reads what it declares"""
-    to = folder / case
-    r = subprocess.run([acuc, 'compile', source, '--case', case, '--target', target, '-o', str(to)], capture_output=True, text=True, timeout=120)
+def hash_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Text:
+    """What acuc wrote for one operator."""
+    code: str  # the .cu file
+    header: str
+    plan: dict
+    digest: str
+
+
+def write(acuc: str, source: str, chosen: list[str], folder: pathlib.Path, target: str) -> Text:
+    """`acuc compile` of what the options in `chosen` name, into `folder`"""
+    r = subprocess.run([acuc, 'compile', source, *chosen, '--target', target, '-o', str(folder)], capture_output=True, text=True, timeout=120)
     if r.returncode:
         raise RuntimeError(f'acuc compile: {(r.stderr or r.stdout).strip()[:600]}')
-    header = next(to.glob('*.h')).read_text(encoding='utf-8')
-    plan = json.loads(next(to.glob('*.plan.json')).read_text(encoding='utf-8'))
-    first = re.search(r'^/\* (\w+ \(case .*)$', header, re.M)
-    dims = {**(constants(first.group(1)) if first else {}), **plan['dims']}
-    symbol, params = read_header(header, dims)
-    code = next(to.glob('*.cu'))
-    digest = hashlib.sha256(code.read_bytes() + header.encode()).hexdigest()[:16]
-    return Emitted(case, source, str(code), symbol, plan_name(plan), tuple(params), dims, digest)
+    code, header = next(folder.glob('*.cu')), next(folder.glob('*.h')).read_text(encoding='utf-8')
+    plan = json.loads(next(folder.glob('*.plan.json')).read_text(encoding='utf-8'))
+    return Text(str(code), header, plan, hash_of(code.read_bytes() + header.encode()))
+
+
+def declared(t: Text, case: str, source: str, dims: dict[str, int]) -> Emitted:
+    """what the header says of sizes `dims`"""
+    symbol, params = read_header(t.header, dims)
+    return Emitted(case, source, t.code, symbol, plan_name(t.plan), tuple(params), dims, t.digest)
+
+
+def emit(acuc: str, case: str, source: str, folder: pathlib.Path, target: str) -> Emitted:
+    """writes the code of one case to `folder`/CASE and reads what it declares"""
+    t = write(acuc, source, ['--case', case], folder / case, target)
+    first = re.search(r'^/\* (\w+ \(case .*)$', t.header, re.M)
+    return declared(t, case, source, {**(constants(first.group(1)) if first else {}), **t.plan['dims']})
+
+
+def emit_all(threads: int, tasks: Mapping[str, Callable[[], Any]], failed: Callable[[str, Exception], None]) -> dict[str, Any]:
+    """the results of those tasks that succeed, in order"""
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = {name: pool.submit(task) for name, task in tasks.items()}
+    found = {}
+    for name, job in jobs.items():
+        try:
+            found[name] = job.result()
+        except Exception as error:
+            failed(name, error)
+    return found
 
 
 def plan_name(plan: dict) -> str:
@@ -134,3 +169,21 @@ def build(nvcc: str, e: Emitted, folder: pathlib.Path, arch: str) -> str:
             raise RuntimeError(f'nvcc: {" | ".join((r.stderr or r.stdout).strip().splitlines()[:4])[:600]}')
         part.rename(so)
     return str(so)
+
+
+def build_all(nvcc: str, emitted: Iterable[Emitted], folder: pathlib.Path, arch: str, threads: ThreadPoolExecutor) -> dict[str, 'Future[str]']:
+    """{digest: library}: equal texts are compiled once"""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {e.digest: threads.submit(build, nvcc, e, folder, arch) for e in {e.digest: e for e in emitted}.values()}
+
+
+def decision_text(d: dict[str, Any]) -> str:
+    parameters = [f'{k} = {json.dumps(v) if isinstance(v, (dict, list)) else v}' for k, v in d.get('params', {}).items()]
+    return f"{d['pass']}({', '.join([*d.get('scope', []), *parameters])})"
+
+
+def provenance(code: str, source: str) -> dict[str, Any]:
+    """what stands beside a number: the source, and the plan that the code was emitted by"""
+    plan = next(pathlib.Path(code).parent.glob('*.plan.json')).read_bytes()
+    return {'source': pathlib.Path(source).name, 'source_hash': hash_of(pathlib.Path(source).read_bytes()), 'plan_hash': hash_of(plan),
+            'plan_text': [decision_text(d) for d in json.loads(plan).get('decisions', [])]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import re
 from dataclasses import dataclass, replace
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 from .emitted import BYTES, TYPES, Emitted, Param
 
@@ -52,14 +52,21 @@ class Launcher:
         parts = [SCALARS[p.type] if p.role == 'scalar' else ctypes.POINTER(AcuTensor) for p in e.params]
         self.function.argtypes = [*parts, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
-    def call(self, arguments: list[Argument], workspace: int = 0, workspace_bytes: int = 0, stream: int = 0, message_size: int = 1024) -> Answer:
+    def bind(self, arguments: list[Argument], workspace: int = 0, workspace_bytes: int = 0, message_size: int = 1024) -> Callable[[int], Answer | None]:
+        """what launches with these arguments on a given stream; None: it answered OK and said nothing"""
         keep = [a.c() if isinstance(a, Descriptor) else a for a in arguments]
         values = [ctypes.byref(a) if isinstance(a, AcuTensor) else a for a in keep]
         text = ctypes.create_string_buffer(max(1, message_size))
+        rest = [workspace or None, workspace_bytes]
         pointer = ctypes.cast(text, ctypes.c_void_p) if message_size else None
-        code = self.function(*values, workspace or None, workspace_bytes, stream or None, pointer, message_size)
-        name = STATUS[code] if 0 <= code < len(STATUS) else f'status {code}'
-        return Answer(name, text.value.decode('utf-8', 'replace'))
+
+        def launch(stream: int) -> Answer | None:
+            code = self.function(*values, *rest, stream or None, pointer, message_size)
+            return None if code == 0 and text[0] == b'\0' else Answer(STATUS[code] if 0 <= code < len(STATUS) else f'status {code}', text.value.decode('utf-8', 'replace'))
+        return launch
+
+    def call(self, arguments: list[Argument], workspace: int = 0, workspace_bytes: int = 0, stream: int = 0, message_size: int = 1024) -> Answer:
+        return self.bind(arguments, workspace, workspace_bytes, message_size)(stream) or Answer(STATUS[0], '')
 
     def workspace_bytes(self, arguments: list[Argument]) -> int:
         """What an explicit workspace must have. Launches if that is nothing."""
@@ -190,3 +197,9 @@ def invented_addresses(e: Emitted) -> dict[str, int]:
             found[p.name] = at
             at += (p.nbytes + (1 << 20)) // 256 * 256
     return found
+
+
+def host_record(library: str, e: Emitted) -> dict[str, Any]:
+    """the refusals alone, with invented addresses: a launcher looks at its arguments before it calls CUDA"""
+    made, faults = check_refusals(Launcher(library, e), arguments_of(e, invented_addresses(e)))
+    return {'status': 'host only', 'refusals': {'calls': made, 'faults': faults}, 'note': ''}

@@ -11,22 +11,19 @@ import sys
 import time
 import traceback
 from dataclasses import asdict
-from typing import Any, Iterator, Optional, TextIO
+from typing import Any, Callable, Iterator, Optional, TextIO
 
 from . import judge as judging
 from . import mapping
 from .emitted import Emitted, Param
 from .launcher import Answer, Argument, Launcher, arguments_of, check_refusals
+from .operators import Failure
 
 GUARD, GUARD_BYTE = 1 << 16, 0xa5
 POISON = (0xff, 0x7f, 0x55)  # a byte for each run: an element that is not written differs between runs
 EXEMPT = ('PL08',)  # from determinism
 QUICK_US, SLOW_US = 500e3, 15e6  # below: three more launches are timed; above: two runs must do
 WORKSPACE_LIMIT = 60 << 30  # an explicit workspace at most
-
-
-class Failure(Exception):
-    """The launcher, not the harness, did something wrong."""
 
 
 def load(path: str, name: str) -> Any:
@@ -164,7 +161,7 @@ def repeat(s: Session, record: dict[str, Any]) -> None:
 
 
 class Worker:
-    def __init__(self, config: dict[str, str]) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         suite = load(config['suite'], 'suite_torch')
         self.tolerances = load(config['tolerances'], 'suite_tolerance').TOLERANCE
         self.suite = suite
@@ -174,14 +171,14 @@ class Worker:
         self.gpu = Gpu(self.torch, config['lock'])
         self.torch.zeros(1, device='cuda')
 
-    def run(self, e: Emitted, library: str) -> dict[str, Any]:
+    def run(self, e: Emitted, job: dict[str, Any]) -> dict[str, Any]:
         record: dict[str, Any] = {'seconds': {}}
         case = self.suite.CASES[e.case]
         with self.timed(record, 'prepare', False):
             built = case.build(self.random('cuda', 0))
             tensors = mapping.operator_inputs(self.torch, e, built)
             mapping.check_types(self.torch, e, tensors)
-            s = Session(self.torch, Launcher(library, e), tensors)
+            s = Session(self.torch, Launcher(job['library'], e), tensors)
             record['refusals'] = s.refusals()
             record['workspace_bytes'] = s.needed
             self.torch.cuda.empty_cache()
@@ -214,7 +211,7 @@ class Worker:
         """(record, may the process go on)"""
         e = Emitted(**{**job['emitted'], 'params': tuple(Param(**{**p, 'sizes': tuple(p['sizes'])}) for p in job['emitted']['params'])})
         try:
-            return self.run(e, job['library']), True
+            return self.run(e, job), True
         except Failure as error:
             return {'status': 'wrong', 'correct': False, 'note': str(error)}, False
         except Exception as error:
@@ -222,11 +219,11 @@ class Worker:
             return {'status': 'failed', 'correct': False, 'note': self.suite.short(error)}, False
 
 
-def serve(config: dict[str, str]) -> None:
+def serve(config: dict[str, Any], kind: Callable[[dict[str, Any]], Any] = Worker) -> None:
     """The protocol has standard output to itself; what libraries print goes to standard error."""
     out: TextIO = os.fdopen(os.dup(1), 'w', encoding='utf-8')
     os.dup2(2, 1)
-    worker = Worker(config)
+    worker = kind(config)
     print(json.dumps({'ready': worker.torch.cuda.get_device_name(), 'torch': worker.torch.__version__}), file=out, flush=True)
     for line in sys.stdin:
         record, sound = worker.answer(json.loads(line))
