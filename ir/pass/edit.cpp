@@ -108,6 +108,17 @@ const Decl* buffer_at(const Program& p, const Place& at, const std::string& name
     return p.find(name);
 }
 
+std::set<std::string> names_around(const Program& p, const Place& at) {
+    std::set<std::string> out;
+    for (const Dim& d : p.dims) out.insert(d.name);
+    for (const Axis& a : block_of(at).axes) out.insert(a.name);
+    for (const Stmt& s : loops_of(at.above)) {
+        out.insert(as_loop(s)->var);
+        for (const Let& x : as_loop(s)->lets) out.insert(x.name);
+    }
+    return out;
+}
+
 std::set<std::string> names_made_in(const Body& body) {
     std::set<std::string> out;
     for (const Stmt& s : body) {

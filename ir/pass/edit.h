@@ -40,6 +40,8 @@ const Decl& find_buffer(const Program& p, const std::string& name);
 const Decl* buffer_at(const Program& p, const Place& at, const std::string& name);
 /// Loop variables and derived names of the loops inside a body.
 std::set<std::string> names_made_in(const Body& body);
+/// Names that mean something to the block at a place: dimensions, its axes, the loops around it.
+std::set<std::string> names_around(const Program& p, const Place& at);
 /// The buffers that the loops among `above` own.
 std::set<std::string> local_buffers(const std::vector<Stmt>& above);
 

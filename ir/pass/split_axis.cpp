@@ -42,21 +42,10 @@ struct SplitAxis {
         need(a->vector == 1 && b.via.empty(), "split_axis.bound", fmt::format("`{}` of `{}` is bound to hardware already", a->name, b.label), "split before `vectorize` and `bind_mma`", at.stmt->loc);
         std::vector<std::string> made{outer};
         for (const auto& [name, size] : params.sizes) made.push_back(name);
-        std::set<std::string> seen = taken(p, at);
+        std::set<std::string> seen = names_around(p, at);
         seen.erase(params.axis);
         for (const std::string& name : made)
             need(seen.insert(name).second, "split_axis.name", fmt::format("`{}` means something already around `{}`", name, b.label), "choose other names for the axes", at.stmt->loc);
-    }
-
-    static std::set<std::string> taken(const Program& p, const Place& at) {
-        std::set<std::string> out;
-        for (const Dim& d : p.dims) out.insert(d.name);
-        for (const Axis& a : block_of(at).axes) out.insert(a.name);
-        for (const Stmt& s : loops_of(at.above)) {
-            out.insert(as_loop(s)->var);
-            for (const Let& x : as_loop(s)->lets) out.insert(x.name);
-        }
-        return out;
     }
 
     static Block split(const Program& p, const Place& at, const Params& params, const std::string& outer) {
