@@ -10,6 +10,7 @@ Pass bind_scan_pass();
 Pass compute_at_pass();
 Pass cooperate_pass();
 Pass decide_pass();
+Pass distribute_pass();
 Pass flatten_pass();
 Pass fuse_pass();
 Pass fuse_axes_pass();
@@ -50,6 +51,7 @@ const std::vector<Pass>& all_passes() {
         compute_at_pass(),
         cooperate_pass(),
         decide_pass(),
+        distribute_pass(),
         flatten_pass(),
         fuse_pass(),
         fuse_axes_pass(),
