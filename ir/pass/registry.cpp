@@ -21,6 +21,7 @@ Pass online_pass();
 Pass outline_pass();
 Pass overlap_pass();
 Pass pad_pass();
+Pass peel_pass();
 Pass persist_pass();
 Pass ping_pong_pass();
 Pass pipeline_pass();
@@ -62,6 +63,7 @@ const std::vector<Pass>& all_passes() {
         outline_pass(),
         overlap_pass(),
         pad_pass(),
+        peel_pass(),
         persist_pass(),
         ping_pong_pass(),
         pipeline_pass(),
