@@ -34,6 +34,7 @@ Pass specialize_pass();
 Pass split_axis_pass();
 Pass split_online_pass();
 Pass split_reduction_pass();
+Pass split_scan_pass();
 Pass stage_pass();
 Pass swizzle_pass();
 Pass tile_pass();
@@ -76,6 +77,7 @@ const std::vector<Pass>& all_passes() {
         split_axis_pass(),
         split_online_pass(),
         split_reduction_pass(),
+        split_scan_pass(),
         stage_pass(),
         swizzle_pass(),
         tile_pass(),
