@@ -66,6 +66,65 @@ Stmt clone(const Program& p, const Stmt& s, const std::string& suffix, bool loop
     return renamed(substitute(inner, {{l->var, name(var)}}), l->var, var);
 }
 
+namespace {
+
+class Copier {
+  public:
+    Copier(const Program& p, const std::string& suffix, std::vector<Lineage>& lineage) : p_(p), suffix_(suffix), lineage_(lineage) {}
+
+    Stmt copy(const Stmt& s) const {
+        if (as_block(s)) return labelled(s);
+        const Stmt inner = map_bodies(s, [&](const Body& body) {
+            Body out;
+            for (const Stmt& x : body) out.push_back(copy(x));
+            return out;
+        });
+        return as_loop(inner) ? own_names(inner) : inner;
+    }
+
+  private:
+    std::string fresh(const std::string& n) const { return unique_name(p_, n + suffix_); }
+
+    Stmt labelled(const Stmt& s) const {
+        Block b = *as_block(s);
+        lineage_.push_back({b.label, fresh(b.label), Part::Clone});
+        b.label = lineage_.back().to;
+        return with_node(s, std::move(b));
+    }
+
+    /// Loop by loop, since an axis or a loop beside it may have the same name.
+    Stmt own_names(const Stmt& s) const {
+        IndexMap words{{as_loop(s)->var, name(fresh(as_loop(s)->var))}};
+        std::map<std::string, std::string> buffers;
+        for (const Let& x : as_loop(s)->lets) words[x.name] = name(fresh(x.name));
+        for (const Decl& d : as_loop(s)->allocs) buffers[d.name] = fresh(d.name);
+        const auto index = [&](const Index& e) { return rename_tensors(ir::substitute(e, words), buffers); };
+        const auto value = [&](const Value& v) { return rename_tensors(ir::substitute(v, words), buffers); };
+        Loop l = *as_loop(map_expressions(s, value, index));
+        lineage_.push_back({l.var, words.at(l.var)->name, Part::Clone});
+        l.var = lineage_.back().to;
+        for (Let& x : l.lets) x.name = words.at(x.name)->name;
+        for (Decl& d : l.allocs) d.name = buffers.at(d.name);
+        l.body = edit(l.body, [&](const Stmt& x) { return as_block(x) ? std::optional(Body{writing(x, buffers)}) : std::nullopt; });
+        return with_node(s, std::move(l));
+    }
+
+    static Stmt writing(const Stmt& s, const std::map<std::string, std::string>& buffers) {
+        Block b = *as_block(s);
+        for (Access& o : b.outs)
+            if (const auto it = buffers.find(o.tensor); it != buffers.end()) o.tensor = it->second;
+        return with_node(s, std::move(b));
+    }
+
+    const Program& p_;
+    const std::string& suffix_;
+    std::vector<Lineage>& lineage_;
+};
+
+}  // namespace
+
+Stmt copy_apart(const Program& p, const Stmt& s, const std::string& suffix, std::vector<Lineage>& lineage) { return Copier(p, suffix, lineage).copy(s); }
+
 static void loads_in(const Value& v, std::set<std::string>& out) {
     visit(v, [&](const ValueNode& n) {
         if (n.op == Op::Load) out.insert(n.name);

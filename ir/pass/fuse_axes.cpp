@@ -71,9 +71,9 @@ struct FuseAxes {
             inner = normal(count * inner);
         }
         Block n = map_block(b, [&](const Value& v) { return ir::substitute(v, now); }, [&](const Index& e) { return ir::substitute(e, now); });
+        std::erase_if(n.axes, [&](const Axis& a) { return std::find(p.axes.begin() + 1, p.axes.end(), a.name) != p.axes.end(); });
         const auto place = std::ranges::find(n.axes, p.axes[0], &Axis::name);
         *place = {p.into, place->kind, constant(0), inner};
-        std::erase_if(n.axes, [&](const Axis& a) { return a.name != p.into && std::ranges::find(p.axes, a.name) != p.axes.end(); });
         return n;
     }
 };

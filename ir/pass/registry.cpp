@@ -10,6 +10,7 @@ Pass bind_scan_pass();
 Pass compute_at_pass();
 Pass cooperate_pass();
 Pass decide_pass();
+Pass distribute_pass();
 Pass flatten_pass();
 Pass fuse_pass();
 Pass fuse_axes_pass();
@@ -20,6 +21,7 @@ Pass online_pass();
 Pass outline_pass();
 Pass overlap_pass();
 Pass pad_pass();
+Pass peel_pass();
 Pass persist_pass();
 Pass ping_pong_pass();
 Pass pipeline_pass();
@@ -32,6 +34,7 @@ Pass specialize_pass();
 Pass split_axis_pass();
 Pass split_online_pass();
 Pass split_reduction_pass();
+Pass split_scan_pass();
 Pass stage_pass();
 Pass swizzle_pass();
 Pass tile_pass();
@@ -50,6 +53,7 @@ const std::vector<Pass>& all_passes() {
         compute_at_pass(),
         cooperate_pass(),
         decide_pass(),
+        distribute_pass(),
         flatten_pass(),
         fuse_pass(),
         fuse_axes_pass(),
@@ -60,6 +64,7 @@ const std::vector<Pass>& all_passes() {
         outline_pass(),
         overlap_pass(),
         pad_pass(),
+        peel_pass(),
         persist_pass(),
         ping_pong_pass(),
         pipeline_pass(),
@@ -72,6 +77,7 @@ const std::vector<Pass>& all_passes() {
         split_axis_pass(),
         split_online_pass(),
         split_reduction_pass(),
+        split_scan_pass(),
         stage_pass(),
         swizzle_pass(),
         tile_pass(),

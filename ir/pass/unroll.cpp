@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/pass/clone.h"
 #include "ir/pass/span.h"
 
 namespace acu::ir::pass {
@@ -73,34 +74,18 @@ struct Unroll {
         if (peel) {
             const std::string r = unique_name(p, l.var + ".r");
             const Index first = before ? ir::name(r) : f * div(T, f) + ir::name(r);
-            now.insert(before ? now.begin() : now.end(), renamed(with_node(at.stmt, inner_loop(l, r, rest, first, LoopKind::Serial)), p, out.lineage));
+            now.insert(before ? now.begin() : now.end(), with_node(at.stmt, inner_loop(copied(at.stmt, p, out.lineage), r, rest, first, LoopKind::Serial)));
         }
         out.program = replace_stmt(p, at.stmt, std::move(now));
         return out;
     }
 
     /// A second copy of the statements, whose labels, buffers and derived name are its own.
-    static Stmt renamed(const Stmt& s, const Program& p, std::vector<Lineage>& lineage) {
-        const std::string var = as_loop(s)->lets[0].name, rest = unique_name(p, var + ".rest");
-        need(!holds_sync(s), "unroll.sync", fmt::format("`{}` holds roles or signals between them, which cannot be copied", var), "unroll it with peel = none", s->loc);
-        need(names_made_in(as_loop(s)->body).empty(), "unroll.nest", fmt::format("`{}` holds other loops: the trips that are left over would need copies of them", var), "unroll it with peel = none", s->loc);
-        std::map<std::string, std::string> buffers;
-        for (const Decl& d : as_loop(s)->allocs) buffers[d.name] = unique_name(p, d.name + ".rest");
-        const auto index = [&](const Index& e) { return rename_tensors(ir::substitute(e, {{var, ir::name(rest)}}), buffers); };
-        const auto value = [&](const Value& v) { return rename_tensors(ir::substitute(v, {{var, ir::name(rest)}}), buffers); };
-        Loop l = *as_loop(map_expressions(s, value, index));
-        l.lets[0].name = rest;
-        for (Decl& d : l.allocs) d.name = buffers.at(d.name);
-        l.body = edit(l.body, [&](const Stmt& x) -> std::optional<Body> {
-            if (!as_block(x)) return {};
-            Block n = *as_block(x);
-            n.label = unique_name(p, n.label + ".rest");
-            for (Access& o : n.outs)
-                if (const auto it = buffers.find(o.tensor); it != buffers.end()) o.tensor = it->second;
-            lineage.push_back({as_block(x)->label, n.label, Part::Clone});
-            return Body{with_node(x, std::move(n))};
-        });
-        return with_node(s, std::move(l));
+    static Loop copied(const Stmt& s, const Program& p, std::vector<Lineage>& lineage) {
+        const Loop& l = *as_loop(s);
+        need(!holds_sync(s), "unroll.sync", fmt::format("`{}` holds roles or signals between them, which cannot be copied", l.var), "unroll it with peel = none", s->loc);
+        need(names_made_in(l.body).empty(), "unroll.nest", fmt::format("`{}` holds other loops: the trips that are left over would need copies of them", l.var), "unroll it with peel = none", s->loc);
+        return *as_loop(copy_apart(p, s, ".rest", lineage));
     }
 };
 

@@ -113,10 +113,10 @@ class Draw {
 
     Argument argument(const Pass& pass, const ParamSpec& spec, const std::vector<std::string>& at) {
         switch (spec.domain.kind) {
-            case Domain::Integer: return number(spec.domain);
+            case Domain::Integer: return spec.name == "count" ? std::min<int64_t>(number(spec.domain), 8) : number(spec.domain);    // slices multiply
             case Domain::Word: return std::string(spec.domain.words[static_cast<size_t>(below(spec.domain.words.size()))]);
             case Domain::Text: return std::string(coin(2) ? "N >= 1" : "M < 100");
-            case Domain::Name: return name(spec);
+            case Domain::Name: return spec.name == "axis" && !at.empty() && try_block(p_, at[0]) ? axis_of_statement(at[0]) : name(spec);
             case Domain::Names: {
                 std::vector<std::string> list{name(spec)};
                 if (coin(2)) list.push_back(name(spec));
