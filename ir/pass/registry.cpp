@@ -28,6 +28,7 @@ Pass pipeline_pass();
 Pass prefetch_pass();
 Pass rasterize_pass();
 Pass relax_pass();
+Pass rename_pass();
 Pass reorder_pass();
 Pass skew_pass();
 Pass specialize_pass();
@@ -71,6 +72,7 @@ const std::vector<Pass>& all_passes() {
         prefetch_pass(),
         rasterize_pass(),
         relax_pass(),
+        rename_pass(),
         reorder_pass(),
         skew_pass(),
         specialize_pass(),
