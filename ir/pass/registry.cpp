@@ -11,6 +11,7 @@ Pass compute_at_pass();
 Pass cooperate_pass();
 Pass decide_pass();
 Pass distribute_pass();
+Pass enclose_pass();
 Pass flatten_pass();
 Pass fuse_pass();
 Pass fuse_axes_pass();
@@ -55,6 +56,7 @@ const std::vector<Pass>& all_passes() {
         cooperate_pass(),
         decide_pass(),
         distribute_pass(),
+        enclose_pass(),
         flatten_pass(),
         fuse_pass(),
         fuse_axes_pass(),
