@@ -36,7 +36,8 @@ void KernelWriter::known(const Let& x) {
 
 void KernelWriter::serial_loop(const Loop& l) {
     const std::string v = names_.of(l.var);
-    if (l.kind == LoopKind::Unroll || l.kind == LoopKind::Vector) text_ += std::string(4 * depth_, ' ') + "#pragma unroll\n";
+    if (l.kind == LoopKind::Unroll) text_ += std::string(4 * depth_, ' ') + "#pragma unroll\n";
+    if (l.kind == LoopKind::Vector) text_ += std::string(4 * depth_, ' ') + std::string(several);
     line("for (Index {0} = 0; {0} < {1}; ++{0}) {{", v, writer_.index(l.extent));
     facts_.add_range(l.var, constant(0), l.extent);
     ++depth_;
@@ -104,12 +105,20 @@ void KernelWriter::statement(const Block& b) {
     writer_.forget_shared();
 }
 
+/// A value in the type of its buffer; what is loaded in this type moves as it is.
+std::string KernelWriter::moved(const Value& v, DType to) {
+    static constexpr std::string_view widening = "widen(";
+    const std::string text = writer_.value(v);
+    const bool as_is = v->op == Op::Load && v->args.empty() && writer_.decl(v->name).type == to && text.starts_with(widening);
+    return as_is ? text.substr(widening.size(), text.size() - widening.size() - 1) : writer_.stored(text, v->type, to);
+}
+
 std::vector<std::string> KernelWriter::effects(const Block& b) {
     if (is_pair(b.monoid)) return {keep(b)};
     if (b.monoid != Monoid::None) return combine(b);
     std::vector<std::string> out;
     for (size_t i = 0; i < b.outs.size(); ++i)
-        out.push_back(fmt::format("{} = {};", writer_.element(b.outs[i].tensor, b.outs[i].subscripts), writer_.stored(writer_.value(b.vals[i]), b.vals[i]->type, writer_.decl(b.outs[i].tensor).type)));
+        out.push_back(fmt::format("{} = {};", writer_.element(b.outs[i].tensor, b.outs[i].subscripts), moved(b.vals[i], writer_.decl(b.outs[i].tensor).type)));
     return out;
 }
 

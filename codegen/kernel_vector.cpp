@@ -74,8 +74,18 @@ std::string KernelWriter::all_of(const std::vector<Value>& conditions) {
     return s;
 }
 
-/// T x_1[8]; load_elements<8>(x_1, &x[…]); for … y_1[…] = f(x_1[…]); store_elements<8>(&y[…], y_1)
-bool KernelWriter::vector_block(const Block& b) {
+/// A block with a chunk and reduced axes: for each cell the order of its terms is the same whichever loop is inside.
+static std::pair<Block, std::vector<Axis>> chunk_inside(const Block& b) {
+    Block inner = b;
+    std::vector<Axis> outer;
+    inner.axes.clear();
+    for (const Axis& a : b.axes) (a.kind == AxisKind::Red && a.vector < 2 ? outer : inner.axes).push_back(a);
+    return {std::move(inner), std::move(outer)};
+}
+
+/// for k … { T x_1[8]; load_elements<8>(x_1, &x[…]); for … y_1[…] = f(x_1[…]); store_elements<8>(&y[…], y_1) }
+bool KernelWriter::vector_block(const Block& whole) {
+    const auto [b, reduced] = chunk_inside(whole);
     const auto chunk = chunk_of(b);
     const auto guards = chunk ? guards_of(b.guards, chunk->axis) : std::nullopt;
     if (!guards || is_pair(b.monoid) || is_scatter(b)) return false;
@@ -86,7 +96,12 @@ bool KernelWriter::vector_block(const Block& b) {
     if (loads.empty() && std::ranges::none_of(b.outs, stores)) return false;
 
     const analysis::Facts before = facts_;
+    const size_t depth = depth_;
     headers_.insert("elements");
+    for (const Axis& a : reduced) {
+        text_ += std::string(4 * depth_, ' ') + std::string(several);
+        axis_loop(a);
+    }
     const std::string outer = all_of(guards->rest);
     if (!outer.empty()) line("if ({}) {{", outer), ++depth_;
     for (const Value& g : guards->rest) facts_.add(g);
@@ -107,6 +122,7 @@ bool KernelWriter::vector_block(const Block& b) {
     }
     line("}}");
     if (!outer.empty()) --depth_, line("}}");
+    depth_ = depth;
     facts_ = before;
     return true;
 }

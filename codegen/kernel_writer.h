@@ -41,6 +41,7 @@ class KernelWriter {
     void axis_loop(const ir::Axis& a);
     void statement(const ir::Block& b);
     std::vector<std::string> effects(const ir::Block& b);
+    std::string moved(const ir::Value& v, ir::DType to);
     std::string keep(const ir::Block& b);
     std::vector<std::string> combine(const ir::Block& b);
     std::string narrow_combined(const ir::Block& b, ir::DType type, const std::string& state, const std::string& x) const;
@@ -77,6 +78,9 @@ class KernelWriter {
     size_t depth_ = 1;
     bool in_threads_ = false;
 };
+
+/// In front of a loop of loads: so many are on their way together.
+inline constexpr std::string_view several = "#pragma unroll 4\n";
 
 /// `state op= x` as a statement.
 std::string combined(ir::Monoid m, ir::DType t, const std::string& state, const std::string& x);

@@ -66,7 +66,7 @@ struct Block {
     std::string via = {};    ///< the microkernel that does it
 };
 
-/// `Thread`: made by lowering, one iteration a thread. `Vector`, `Unroll`: serial, repeated in the text.
+/// `Thread`: made by lowering, one iteration a thread. `Vector`: serial, a few iterations under way together; `Unroll`: serial, repeated in the text.
 enum class LoopKind { Serial, Grid, Cluster, Warpgroup, Thread, Vector, Unroll };
 std::string_view name_of(LoopKind kind);
 inline bool is_parallel(LoopKind k) { return k == LoopKind::Grid || k == LoopKind::Cluster || k == LoopKind::Warpgroup || k == LoopKind::Thread; }

@@ -180,6 +180,9 @@ class Distribution {
         return {};
     }
 
+    /// A point is one before guards that read memory are asked.
+    static void add_first(Block& b, Value guard) { b.guards.insert(b.guards.begin(), std::move(guard)); }
+
     static Index term(const IndexTerm& t, const std::map<std::string, Index>& inputs) {
         Index e = div(inputs.at(t.input), constant(t.divisor));
         if (t.modulus) e = mod(e, constant(t.modulus));
@@ -193,7 +196,7 @@ class Distribution {
         Loop r;
         r.var = fresh("r");
         r.extent = constant(regs / chunk.size);
-        r.kind = regs / chunk.size <= most_unrolled ? LoopKind::Unroll : LoopKind::Serial;
+        r.kind = regs / chunk.size <= most_unrolled ? LoopKind::Unroll : LoopKind::Vector;
         const bool once = regs == chunk.size;
         const Index first = once ? constant(0) : ir::name(r.var) * constant(chunk.size);
         const Index thread = ir::name(t.var);
@@ -206,7 +209,7 @@ class Distribution {
             Index at = axes[k].base;
             for (const IndexTerm& x : index_form(l, static_cast<int>(k)).terms()) at = at + term(x, inputs);
             const auto size = constant_sizes(std::vector<Axis>{axes[k]});
-            if (reach[k] > (*size)[0]) n.guards.push_back(below(ir::name(axes[k].name), normal(axes[k].base + axes[k].size)));
+            if (reach[k] > (*size)[0]) add_first(n, below(ir::name(axes[k].name), normal(axes[k].base + axes[k].size)));
             if (static_cast<int>(k) != chunk.axis) {
                 r.lets.push_back({axes[k].name, normal(at)});
                 continue;
@@ -216,7 +219,7 @@ class Distribution {
             n.axes.insert(n.axes.begin(), {axes[k].name, AxisKind::Par, ir::name(start), constant(chunk.size), chunk.size});
             slot = first + ir::name(axes[k].name) - ir::name(start);
         }
-        if (warps > 1 && lanes < warp_) n.guards.push_back(below(mod(thread, constant(warp_)), constant(lanes)));
+        if (warps > 1 && lanes < warp_) add_first(n, below(mod(thread, constant(warp_)), constant(lanes)));
         const Stmt inside = with_node(s, in_thread(std::move(n), {t.var, slot}));
         if (once) t.lets = r.lets, t.body = {inside};
         else r.body = {inside}, t.body = {with_node(s, std::move(r))};
@@ -241,10 +244,11 @@ class Distribution {
                 const std::string start = fresh(a.name + ".c");
                 lets.push_back({start, a.base + constant(a.vector) * digit});
                 n.axes.insert(n.axes.begin(), {a.name, AxisKind::Par, ir::name(start), constant(a.vector), a.vector});
-                n.guards.push_back(below(ir::name(a.name), a.base + a.size));
+                add_first(n, below(ir::name(a.name), a.base + a.size));
             } else lets.push_back({a.name, a.base + digit});
             total = total * count;
         }
+        r.kind = LoopKind::Vector;
         r.extent = div(total - ir::name(t.var) + constant(threads_ - 1), constant(threads_));
         r.lets.push_back({c, ir::name(r.var) * constant(threads_) + ir::name(t.var)});
         r.lets.insert(r.lets.end(), lets.begin(), lets.end());

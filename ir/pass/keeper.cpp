@@ -19,7 +19,7 @@ class Keeper {
         check_users();
         check_covered();
         choose_window();
-        if (decl_->scope == Scope::Out) make_store();
+        if (stored()) make_store();
         Rewrite out{replace_stmt(p_, home_, {rebuilt()}), {}};
         if (store_) out.lineage.push_back({block_of(inside_[0]).label, as_block(store_)->label, Part::Copy});
         else std::erase_if(out.program.decls, [&](const Decl& d) { return d.name == buffer_; });
@@ -27,6 +27,8 @@ class Keeper {
     }
 
   private:
+    /// Is the buffer still there after the loop?
+    bool stored() const { return decl_->scope == Scope::Out || inside_.size() < users_.size(); }
     const Block& fill() const { return block_of(inside_[0]); }
     const Access& filled() const { return *std::ranges::find(fill().outs, buffer_, &Access::tensor); }
 
@@ -53,7 +55,7 @@ class Keeper {
             const Block& b = block_of(x);
             if (std::ranges::find(x.above, home_) != x.above.end()) inside_.push_back(x);
             else
-                need(decl_->scope == Scope::Out && !written(x.stmt).contains(buffer_), "keep.escapes", fmt::format("`{}` uses `{}` outside the loop `{}`", b.label, buffer_, as_loop(home_)->var),
+                need(!written(x.stmt).contains(buffer_), "keep.escapes", fmt::format("`{}` writes `{}` outside the loop `{}`", b.label, buffer_, as_loop(home_)->var),
                      "fuse it into the loop, or keep it at a loop around both", x.stmt->loc);
             need(b.monoid != Monoid::TopK, "keep.topk", fmt::format("`{}` writes several cells of `{}` at once", b.label, buffer_), {}, x.stmt->loc);
             for (const Value& v : loads_of(b, buffer_)) need(v->args.empty(), "keep.default", fmt::format("`{}` reads `{}` outside its bounds", b.label, buffer_), "inline it first", x.stmt->loc);
@@ -131,7 +133,7 @@ class Keeper {
         return out;
     }
 
-    /// An output is stored from its window once the last statement that writes it is through.
+    /// An output, or what is read after the loop, is stored from its window once the last statement that writes it is through.
     void make_store() {
         Block s{unique_name(p_, buffer_ + ".store"), own_axes(), {filled()}, Monoid::None, {load(window_.name, window_.type, subscripts(filled().subscripts))}, {}};
         const std::vector<Stmt> loops = loops_inside(inside_[0].above, home_);

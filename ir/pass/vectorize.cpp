@@ -18,7 +18,7 @@ struct Vectorize {
     struct Params {
         int64_t width = 1, threads = 0;
         static constexpr auto fields = std::tuple{
-            required("width", &Params::width, +[] { return integers(1, 64, {1, 2, 4, 8, 16}); }, "elements, a power of two; of what lies in memory at most 16 bytes"),
+            required("width", &Params::width, +[] { return integers(1, 64, {1, 2, 4, 8, 16}); }, "elements, a power of two; of what lies in memory at most 32 bytes"),
             optional("threads", &Params::threads, +[] { return integers(0, 1024, {64, 128, 256, 512}); }, "threads of a block of this kernel; 0: not decided here")};
     };
 
@@ -36,6 +36,8 @@ struct Vectorize {
         if (p.threads) out = with_threads(std::move(out), at, p.threads, context.target ? context.target->warp : 32);
         return {std::move(out), {}};
     }
+
+    static constexpr int64_t most_bytes = 32;    ///< two accesses of 16 bytes
 
     static int64_t bytes_of(DType t) { return static_cast<int64_t>(ir::info(t).bytes); }
 
@@ -62,8 +64,8 @@ struct Vectorize {
             last |= next;
             if (d->scope == Scope::Register || d->scope == Scope::Param) continue;
             memory |= next;
-            need(!next || width * bytes_of(d->type) <= 16, "vectorize.width", fmt::format("{} elements of `{}`, which is {}, are {} bytes: a thread reaches at most 16 at once", width, d->name, name_of(d->type), width * bytes_of(d->type)),
-                 fmt::format("take width = {}", 16 / bytes_of(d->type)), at.stmt->loc);
+            need(!next || width * bytes_of(d->type) <= most_bytes, "vectorize.width", fmt::format("{} elements of `{}`, which is {}, are {} bytes: a thread reaches at most {} at once", width, d->name, name_of(d->type), width * bytes_of(d->type), most_bytes),
+                 fmt::format("take width = {}", most_bytes / bytes_of(d->type)), at.stmt->loc);
         }
         need(last, "vectorize.last", fmt::format("`{}` is not the last subscript of any buffer of `{}`: its points do not lie next to each other", a.name, b.label), "name another axis", at.stmt->loc);
     }
