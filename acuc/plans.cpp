@@ -12,6 +12,7 @@
 #include "ir/lower/lower.h"
 #include "ir/pass/catalogue.h"
 #include "microkernels/catalogue.h"
+#include "synth/plan/default_plan.h"
 #include "synth/record/words.h"
 
 namespace acu {
@@ -161,6 +162,17 @@ static std::optional<Diagnostic> unusable(const Plan& plan, const std::vector<ir
                       "fix them with --set or --case; the default plan is used", Exit::Input, true};
 }
 
+Plan default_plan(const Subject& s, const Target* target) {
+    Plan plan = bare_plan(s, target);
+    if (!target) return plan;
+    for (ir::pass::Step& step : synth::plan::default_steps(ir::lower::lower_reductions(s.op.program), *target)) {
+        plan.decisions.push_back({});
+        plan.decisions.back().id = static_cast<int>(plan.decisions.size());
+        plan.decisions.back().step = std::move(step);
+    }
+    return plan;
+}
+
 Plan choose_plan(Session& session, const frontend::Module& m, const Subject& s, const Target* target) {
     for (const frontend::ScheduleDecl& block : m.file.schedules) {
         const auto op = m.ops.find(block.op);
@@ -180,7 +192,7 @@ Plan choose_plan(Session& session, const frontend::Module& m, const Subject& s, 
         if (!why) return plan;
         session.found.push_back(*why);
     }
-    return bare_plan(s, target);
+    return default_plan(s, target);
 }
 
 // ---- the steps

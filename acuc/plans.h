@@ -18,11 +18,14 @@ Status complete(Selection& selection, const Plan& plan, const frontend::Module& 
 /// A plan without steps for this subject, with everything that fixes it.
 Plan bare_plan(const Subject& s, const Target* target);
 
+/// What the built-in planner decides for the subject (synth/plan/default_plan.h): on the CPU and where it knows nothing better the bare plan.
+Plan default_plan(const Subject& s, const Target* target);
+
 /// Is the plan for this subject and target? Answers the conditions of its guard that the sizes leave open: the launcher checks them then.
 /// Codes `plan.operator`, `plan.target`, `plan.shape`, `plan.stale`, `plan.when`.
 Result<std::vector<ir::Value>> fit(const Plan& plan, const Subject& s, const Target* target);
 
-/// The schedule block of the file for this subject and target, or the bare plan. A block that cannot be used is a warning: `schedule.later` (a pass that this compiler does not
+/// The schedule block of the file for this subject and target, or the default plan. A block that cannot be used is a warning: `schedule.later` (a pass that this compiler does not
 /// have), `schedule.open` (its condition depends on sizes that are not fixed). Wrong ones are errors (`schedule.*`).
 Plan choose_plan(Session& session, const frontend::Module& module, const Subject& s, const Target* target);
 

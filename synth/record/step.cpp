@@ -82,7 +82,7 @@ static Status arguments(const Json& j, ir::pass::Arguments& out) {
     return ok();
 }
 
-/// Who decided: `user`, `search`, `replay`, `plan`, or a stage of a model such as `llm:strategy`.
+/// Who decided: `user`, `default`, `search`, `replay`, `plan`, or a stage of a model such as `llm:strategy`.
 static bool is_author(const std::string& by) {
     const size_t colon = by.find(':');
     const auto lower = [](const std::string& s) { return !s.empty() && s.size() <= 40 && std::ranges::all_of(s, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; }); };
@@ -101,7 +101,7 @@ static void read_step(Members& m, Step& step) {
     if (const Json* params = m.take("params"))
         if (const Status s = arguments(*params, step.args); !s) m.wrong(s.why().message);
     m.text("by", step.by, most_name);
-    if (!is_author(step.by)) m.wrong("`by` of a step is user, search, replay, plan or a stage of a model such as llm:strategy");
+    if (!is_author(step.by)) m.wrong("`by` of a step is user, default, search, replay, plan or a stage of a model such as llm:strategy");
     m.text("why", step.why, most_text);
 }
 

@@ -1,0 +1,155 @@
+#include "synth/plan/groups.h"
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
+
+namespace acu::synth::plan {
+
+using namespace ir;
+
+const Block* block_named(const Program& p, const std::string& label) {
+    const Block* found = nullptr;
+    for_each_block(p.body, [&](const Block& b, Loc) {
+        if (b.label == label) found = &b;
+    });
+    return found;
+}
+
+std::optional<int64_t> size_of(const Program& p, const Index& size) {
+    const Env known = known_dims(p);
+    for (const std::string& n : analysis::names_in(size))
+        if (!known.contains(n)) return {};
+    return mentions_load(size) ? std::nullopt : std::optional(evaluate(size, known));
+}
+
+std::string neighbours(const std::vector<Index>& subscripts, const Block& b) {
+    if (subscripts.empty()) return {};
+    for (const Axis& a : b.axes) {
+        const auto e = analysis::affine(subscripts.back(), a.name);
+        if (e && is_const(e->coefficient, 1) && analysis::mentions(subscripts.back(), a.name)) return a.name;
+    }
+    return {};
+}
+
+std::optional<Value> main_load(const Program& p, const Block& b) {
+    std::optional<Value> widest;
+    for (const Value& v : b.vals)
+        analysis::for_each_load(v, [&](const Value& x) {
+            const Decl* d = p.find(x->name);
+            if (d && d->scope != Scope::Param && (!widest || x->subscripts.size() > (*widest)->subscripts.size())) widest = x;
+        });
+    return widest;
+}
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Axis>& axes) {
+    std::vector<std::string> out;
+    for (const Axis& a : axes) out.push_back(a.name);
+    return out;
+}
+
+/// So few terms that one thread adds them up.
+constexpr int64_t few_terms = 64;
+
+class Grouping {
+  public:
+    explicit Grouping(const Program& p) : p_(p) {
+        for_each_block(p.body, [&](const Block& b, Loc) {
+            if (!is_fill(b)) blocks_.push_back(&b);
+        });
+    }
+
+    std::vector<Group> run() {
+        std::vector<Group> out;
+        for (size_t i = 0; i < blocks_.size();) {
+            Group g = group_from(i);
+            i += g.labels.size();
+            out.push_back(std::move(g));
+        }
+        return out;
+    }
+
+  private:
+    /// A fill goes with its reduction.
+    bool is_fill(const Block& b) const {
+        return b.label.ends_with(".init") && block_named(p_, b.label.substr(0, b.label.size() - 5));
+    }
+
+    std::vector<std::string> par(const Block& b) const { return names_of(axes_of_kind(b, true)); }
+
+    bool reduces(const Block& b) const {
+        const std::vector<Axis> rest = axes_of_kind(b, false);
+        if (rest.empty()) return false;
+        int64_t terms = 1;
+        for (const Axis& a : rest) {
+            const auto n = size_of(p_, a.size);
+            if (!n || *n > few_terms || a.kind == AxisKind::Scan) return true;
+            terms *= std::max<int64_t>(*n, 1);
+        }
+        return terms > few_terms;
+    }
+
+    std::string inner_of(const Block& b) const {
+        const auto x = main_load(p_, b);
+        return x ? neighbours((*x)->subscripts, b) : "";
+    }
+
+    GroupKind kind_of(const Block& b) const {
+        if (!reduces(b)) return GroupKind::Points;
+        if (par(b).empty()) return GroupKind::Whole;
+        const Axis* a = analysis::axis_of(b, inner_of(b));
+        return a && a->kind == AxisKind::Par ? GroupKind::Columns : GroupKind::Rows;
+    }
+
+    static bool holds(const std::vector<std::string>& all, const std::vector<std::string>& some) {
+        return std::ranges::all_of(some, [&](const std::string& s) { return std::ranges::find(all, s) != all.end(); });
+    }
+
+    Group group_from(size_t i) const {
+        for (size_t j = i; j < blocks_.size(); ++j)
+            if (kind_of(*blocks_[j]) == GroupKind::Rows) {
+                const std::vector<std::string> rows = par(*blocks_[j]);
+                const bool joins = std::all_of(blocks_.begin() + static_cast<std::ptrdiff_t>(i), blocks_.begin() + static_cast<std::ptrdiff_t>(j), [&](const Block* b) { return kind_of(*b) == GroupKind::Points && holds(par(*b), rows); });
+                if (joins) return rows_from(i, *blocks_[j]);
+            }
+        return kind_of(*blocks_[i]) == GroupKind::Points ? points_from(i) : single_from(i);
+    }
+
+    Group rows_from(size_t i, const Block& reduction) const {
+        Group g{GroupKind::Rows, {}, par(reduction), inner_of(reduction)};
+        for (; i < blocks_.size(); ++i) {
+            const Block& b = *blocks_[i];
+            const GroupKind kind = kind_of(b);
+            const bool same = kind == GroupKind::Points ? holds(par(b), g.rows) : kind == GroupKind::Rows && par(b) == g.rows;
+            if (!same) break;
+            g.labels.push_back(b.label);
+        }
+        return g;
+    }
+
+    Group points_from(size_t i) const {
+        Group g{GroupKind::Points, {}, par(*blocks_[i]), ""};
+        for (; i < blocks_.size() && kind_of(*blocks_[i]) == GroupKind::Points && par(*blocks_[i]) == g.rows; ++i) g.labels.push_back(blocks_[i]->label);
+        g.inner = g.rows.empty() ? "" : g.rows.back();
+        return g;
+    }
+
+    /// A reduction to few cells, and what follows for the same cells.
+    Group single_from(size_t i) const {
+        Group g{kind_of(*blocks_[i]), {blocks_[i]->label}, par(*blocks_[i]), inner_of(*blocks_[i])};
+        for (++i; i < blocks_.size() && kind_of(*blocks_[i]) == GroupKind::Points && par(*blocks_[i]) == g.rows; ++i) g.labels.push_back(blocks_[i]->label);
+        return g;
+    }
+
+    const Program& p_;
+    std::vector<const Block*> blocks_;
+};
+
+}  // namespace
+
+std::vector<Group> groups_of(const Program& loops) { return Grouping(loops).run(); }
+
+}  // namespace acu::synth::plan

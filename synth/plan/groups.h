@@ -1,0 +1,28 @@
+#pragma once
+#include "ir/program.h"
+
+// Which statements may become one kernel, by the structure of their axes alone.
+namespace acu::synth::plan {
+
+/// `Points`: no sums, or such over small windows. `Rows`: sums along what lies next to each other in memory. `Columns`: sums across it. `Whole`: everything to one cell.
+enum class GroupKind { Points, Rows, Columns, Whole };
+
+/// Neighbouring statements of one kind. `rows`: the axes that all of them have, outermost first (of `Points`: all axes). `inner`: the axis of neighbours in memory, empty where there is none.
+struct Group {
+    GroupKind kind;
+    std::vector<std::string> labels;    ///< without the fills of reductions
+    std::vector<std::string> rows;
+    std::string inner;
+};
+std::vector<Group> groups_of(const ir::Program& loops);
+
+/// The block of this label; null where there is none.
+const ir::Block* block_named(const ir::Program& p, const std::string& label);
+/// A size where the dimensions fix it.
+std::optional<int64_t> size_of(const ir::Program& p, const ir::Index& size);
+/// The axis along which an access runs through neighbours: its last subscript is the axis, plus what does not mention it. Empty: none.
+std::string neighbours(const std::vector<ir::Index>& subscripts, const ir::Block& b);
+/// The widest tensor that a block loads from memory, by the number of its dimensions.
+std::optional<ir::Value> main_load(const ir::Program& p, const ir::Block& b);
+
+}  // namespace acu::synth::plan

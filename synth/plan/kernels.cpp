@@ -1,0 +1,102 @@
+#include "synth/plan/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
+#include "ir/pass/edit.h"
+
+namespace acu::synth::plan {
+
+using namespace ir;
+
+std::optional<Draft> kernel_for(const Draft& draft, const Group& g) {
+    std::optional<Draft> out;
+    switch (g.kind) {
+        case GroupKind::Points: out = points_kernel(draft, g); break;
+        case GroupKind::Rows: out = rows_kernel(draft, g); break;
+        case GroupKind::Columns: out = columns_kernel(draft, g); break;
+        case GroupKind::Whole: out = whole_kernel(draft, g); break;
+    }
+    return out && out->lowers() ? out : std::nullopt;
+}
+
+int64_t vector_width(const Draft& d, const std::vector<std::string>& labels, std::optional<int64_t> size) {
+    int64_t bytes = 8;
+    for (const std::string& label : labels)
+        for (const analysis::Touch& t : analysis::touches(*block_named(d.program(), label)))
+            if (const Decl* x = d.program().find(t.tensor); x && x->scope != Scope::Param && x->scope != Scope::Temp && x->dims.size() > 0) bytes = std::min(bytes, static_cast<int64_t>(info(x->type).bytes));
+    int64_t width = 16 / bytes;
+    while (size && width > 1 && *size % width != 0) width /= 2;
+    return width;
+}
+
+std::string loop_around(const Program& p, const std::string& label) {
+    const auto at = pass::try_block(p, label);
+    if (!at) return {};
+    const auto loops = pass::loops_of(at->above);
+    return loops.empty() ? std::string() : pass::as_loop(loops.back())->var;
+}
+
+std::vector<std::string> results_of(const Program& p, const std::vector<std::string>& labels) {
+    std::vector<std::string> out;
+    for (const std::string& label : labels)
+        for (const Access& o : block_named(p, label)->outs)
+            if (std::ranges::find(out, o.tensor) == out.end() && p.find(o.tensor)) out.push_back(o.tensor);
+    return out;
+}
+
+namespace {
+
+std::vector<std::string> labels_inside(const Program& p, const std::string& loop) {
+    std::vector<std::string> out;
+    pass::for_each_place(p, [&](const pass::Place& x) {
+        const auto above = pass::loops_of(x.above);
+        if (pass::as_block(x.stmt) && std::ranges::any_of(above, [&](const Stmt& s) { return pass::as_loop(s)->var == loop; })) out.push_back(pass::as_block(x.stmt)->label);
+    });
+    return out;
+}
+
+/// The axis along which a block runs through neighbours: of what it stores, else of what it loads.
+std::string vector_axis(const Block& b) {
+    for (const bool write : {true, false})
+        for (const analysis::Touch& t : analysis::touches(b))
+            if (const std::string n = neighbours(t.subscripts, b); t.write == write && !n.empty()) return n;
+    return {};
+}
+
+}  // namespace
+
+bool vectorize_inside(Draft& d, const std::string& loop, int64_t width, int64_t threads, const std::string& why) {
+    bool first = true;
+    for (const std::string& label : labels_inside(d.program(), loop)) {
+        const Block& b = *block_named(d.program(), label);
+        const std::string axis = vector_axis(b);
+        if (axis.empty()) continue;
+        const int64_t before = analysis::axis_of(b, axis)->vector;
+        if (before > 1) continue;
+        Arguments args{{"width", width}};
+        if (first) args.emplace("threads", threads);
+        bool done = d.step("vectorize", {label, axis}, args, why);
+        for (int64_t w = width / 2; !done && w >= 1 && (first || w > 1); w /= 2) {
+            args.insert_or_assign("width", w);
+            done = d.step("vectorize", {label, axis}, args, why);
+        }
+        if (done) first = false;
+    }
+    return !first;
+}
+
+void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
+    const bool warp = threads == d.target().warp;
+    for (const std::string& label : labels_inside(d.program(), loop)) {
+        const Block& b = *block_named(d.program(), label);
+        if (b.monoid == Monoid::None || !b.via.empty()) continue;
+        const std::string via = warp ? "common.warp_reduce" : "common.block_reduce";
+        d.step("bind_reduce", {label}, {{"via", via}}, warp ? "the lanes of a warp join by shuffles" : "the warps of the block join with one exchange in shared memory");
+    }
+}
+
+}  // namespace acu::synth::plan

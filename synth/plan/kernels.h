@@ -1,0 +1,31 @@
+#pragma once
+#include "synth/plan/draft.h"
+#include "synth/plan/groups.h"
+
+// Decision tables, one a kind of group: each answers the draft with the group as one or two kernels, or nothing where its means do not suffice.
+// Numbers come from measurements on an H200 of hand-written kernels of these shapes (bytes on their way for each multiprocessor, threads for each row).
+namespace acu::synth::plan {
+
+std::optional<Draft> kernel_for(const Draft& draft, const Group& g);
+
+std::optional<Draft> points_kernel(Draft draft, const Group& g);     ///< tiles of the output, a vector of neighbours a thread
+std::optional<Draft> rows_kernel(const Draft& draft, const Group& g);      ///< a block a row: kept in registers or shared memory, or read again
+std::optional<Draft> columns_kernel(Draft draft, const Group& g);    ///< slices of rows added up apart, then joined in order
+std::optional<Draft> whole_kernel(Draft draft, const Group& g);      ///< slices, then one block
+
+// ---- what they share
+
+using ir::pass::Arguments;
+
+/// Elements of 16 bytes of the narrowest tensor that the statements touch in memory, as far as `size` is a multiple of it.
+int64_t vector_width(const Draft& d, const std::vector<std::string>& labels, std::optional<int64_t> size);
+/// The innermost loop around a statement; empty: none.
+std::string loop_around(const ir::Program& p, const std::string& label);
+/// Buffers that the statements write and that live in memory, in the order of their first write.
+std::vector<std::string> results_of(const ir::Program& p, const std::vector<std::string>& labels);
+/// Every statement inside the loop takes `width` neighbours of what has `size` points; the first says the threads. False: the first was refused.
+bool vectorize_inside(Draft& d, const std::string& loop, int64_t width, int64_t threads, const std::string& why);
+/// Reductions inside the loop whose results are in registers join the threads of the block.
+void bind_reductions(Draft& d, const std::string& loop, int64_t threads);
+
+}  // namespace acu::synth::plan

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
+#include "synth/plan/kernels.h"
+
+namespace acu::synth::plan {
+
+using namespace ir;
+
+namespace {
+
+/// Small blocks, one for each tile, keep most bytes on their way: 2 to 4 KB of each tensor.
+constexpr int64_t block_threads = 128;
+
+/// The tile of each axis: the last ones whole, until the threads have work.
+pass::Sizes tile_of(const Draft& d, const Group& g, int64_t points) {
+    const Block& b = *block_named(d.program(), g.labels[0]);
+    pass::Sizes tile;
+    for (size_t i = g.rows.size(); i-- > 0;) {
+        const Axis& a = *analysis::axis_of(b, g.rows[i]);
+        const auto size = size_of(d.program(), a.size);
+        const int64_t mine = size ? std::clamp<int64_t>(*size, 1, points) : points;
+        tile.emplace(tile.begin(), g.rows[i], mine);
+        points = std::max<int64_t>(1, points / mine);
+    }
+    return tile;
+}
+
+/// A tensor that is read across the direction in which the result is written, and the axis along which it is read.
+std::optional<std::pair<std::string, std::string>> crossed(const Program& p, const Group& g) {
+    const Block& b = *block_named(p, g.labels[0]);
+    if (g.labels.size() != 1 || b.monoid != Monoid::None) return {};
+    for (const analysis::Touch& t : analysis::touches(b)) {
+        const std::string along = t.write ? "" : neighbours(t.subscripts, b);
+        const bool both = std::ranges::any_of(t.subscripts, [&](const Index& i) { return analysis::mentions(i, g.inner); });
+        if (both && !along.empty() && along != g.inner && std::ranges::find(g.rows, along) != g.rows.end()) return std::pair{t.tensor, along};
+    }
+    return {};
+}
+
+/// for n.o, m.o { x.t: shared = x[…] along its rows;  y = x.t[…] along those of y }
+std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tensor, const std::string& along) {
+    const Block& b = *block_named(d.program(), g.labels[0]);
+    const auto bytes = static_cast<int64_t>(info(d.program().find(tensor)->type).bytes);
+    const int64_t side = bytes >= 4 ? 32 : 64;
+    pass::Sizes tile;
+    for (const std::string& r : g.rows) {
+        const auto size = size_of(d.program(), analysis::axis_of(b, r)->size);
+        const int64_t mine = r == g.inner || r == along ? side : 1;
+        tile.emplace_back(r, size ? std::clamp<int64_t>(mine, 1, std::max<int64_t>(1, *size)) : mine);
+    }
+    if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("square tiles: `{}` is read along `{}` and written along `{}`", tensor, along, g.inner))) return {};
+    const std::string loop = loop_around(d.program(), g.labels[0]);
+    if (!d.step("stage", {tensor}, {{"at", loop}, {"in", "shared"}, {"by", "box"}}, "through shared memory, so that both sides move neighbours together")) return {};
+    d.step("swizzle", {tensor + ".t"}, {{"pattern", std::string(side * bytes >= 128 ? "128" : "64")}}, "a column of the tile lies in different banks");
+    if (!vectorize_inside(d, loop, 16 / bytes, 256, "16 bytes a thread")) return {};
+    return d;
+}
+
+}  // namespace
+
+std::optional<Draft> points_kernel(Draft d, const Group& g) {
+    if (g.rows.empty()) return {};
+    if (const auto x = crossed(d.program(), g))
+        if (auto done = transposed(d, g, x->first, x->second)) return done;
+    const Block& b = *block_named(d.program(), g.labels[0]);
+    const int64_t width = vector_width(d, g.labels, size_of(d.program(), analysis::axis_of(b, g.inner)->size));
+    const pass::Sizes tile = tile_of(d, g, block_threads * width);
+    if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("{} points a block, {} a thread: many small blocks keep the memory busy", block_threads * width, width))) return {};
+    const std::string loop = loop_around(d.program(), g.labels[0]);
+    for (const std::string& t : results_of(d.program(), g.labels))
+        if (d.program().find(t)->scope == Scope::Temp || block_named(d.program(), t + ".init")) d.step("keep", {t}, {{"at", loop}}, "between the statements it stays in registers");
+    vectorize_inside(d, loop, width, block_threads, fmt::format("neighbours move together, {} elements", width));
+    return d;
+}
+
+}  // namespace acu::synth::plan
