@@ -12,6 +12,7 @@
 #define ACU_NATIVE 1
 #define ACU_HIP 1
 #pragma clang fp contract(off)
+#pragma clang diagnostic ignored "-Wpass-failed"    // an unroll that the compiler judges unwise is no fault
 #else
 #define ACU_NATIVE 1
 #endif
