@@ -48,7 +48,7 @@ void add_fmt(CLI::App& app, int& exit) {
 // ---- targets
 
 static nlohmann::ordered_json target_json(const Target& t) {
-    return {{"name", t.name}, {"chip", t.chip}, {"warp", t.warp}, {"shared_bytes", t.shared_bytes}, {"bf16_arithmetic", t.bf16_arithmetic}, {"fp8_conversion", t.fp8_conversion}};
+    return {{"name", t.name}, {"chip", t.chip}, {"warp", t.warp}, {"shared_bytes", t.shared_bytes}, {"bf16_arithmetic", t.bf16_arithmetic}, {"fp8_conversion", t.fp8_conversion}, {"mbarrier", t.mbarrier}};
 }
 
 static void print_target(const Target& t, const std::vector<runtime::ToolkitFound>& kits) {

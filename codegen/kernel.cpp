@@ -4,6 +4,7 @@
 #include "codegen/kernel.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/narrow.h"
+#include "ir/lower/lower.h"
 
 namespace acu::codegen {
 
@@ -69,6 +70,8 @@ void KernelWriter::use(const Body& body) {
             for (const Let& x : l->lets) use(x.value);
         }
         if (const auto* i = std::get_if<If>(&s->node)) use(i->condition);
+        if (const auto* y = std::get_if<Sync>(&s->node))
+            for (const Index& e : y->key) use(e);
         for (const Body* inner : bodies_of(s)) use(*inner);
         const auto* b = std::get_if<Block>(&s->node);
         if (!b) continue;
@@ -174,7 +177,10 @@ static std::string label_of(const Loop& l) {
 std::vector<Kernel> kernels_of(const Program& p, const EmitOptions& options) {
     std::vector<Kernel> out;
     Identifiers names;
-    for (const Stmt& s : p.body) out.push_back(KernelWriter(p, s, options).write(names.fresh(fmt::format("{}_{}", p.name, label_of(std::get<Loop>(s->node))))));
+    for (const Stmt& kernel : p.body) {
+        const Stmt s = lower::with_ring_slots(kernel);
+        out.push_back(KernelWriter(p, s, options).write(names.fresh(fmt::format("{}_{}", p.name, label_of(std::get<Loop>(s->node))))));
+    }
     return out;
 }
 

@@ -8,8 +8,6 @@ namespace acu::codegen {
 
 using namespace ir;
 
-constexpr std::string_view thread_name = "thread";
-
 /// The loops that become the grid, the last one fastest, and the loop over the blocks that one block takes.
 Index KernelWriter::block_loops() {
     const std::vector<const Loop*> nest = lower::nest_of(loop_);
@@ -129,10 +127,12 @@ void KernelWriter::collective(const Block& b) {
 
 void KernelWriter::sync(const Sync& y) {
     switch (y.op) {
-        case SyncOp::Barrier: return line("block_barrier();");
+        case SyncOp::Barrier: return line("{}", barrier_);
         case SyncOp::CopyCommit: headers_.insert("async"); return line("copy_async_commit();");
         case SyncOp::CopyWait: headers_.insert("async"); return line("copy_async_wait<{}>();", y.key[0]->value);
-        default: return;
+        case SyncOp::Take:
+        case SyncOp::Pass: return turn(y);
+        default: return ring_sync(y);
     }
 }
 

@@ -24,7 +24,7 @@ void KernelWriter::one(const Stmt& s) {
     const std::string before = std::exchange(provenance_, provenance_of(s, options_));
     match(
         s, [&](const Block& b) { threads_ && !in_threads_ ? collective(b) : block(b); }, [&](const Loop& l) { l.kind == LoopKind::Thread ? thread_loop(l) : serial_loop(l); }, [&](const If& i) { branch(i); },
-        [](const Roles&) {}, [&](const Sync& y) { sync(y); });
+        [&](const Roles& r) { roles(r); }, [&](const Sync& y) { sync(y); });
     provenance_ = before;
 }
 

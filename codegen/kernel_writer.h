@@ -6,6 +6,8 @@
 
 namespace acu::codegen {
 
+inline constexpr std::string_view thread_name = "thread", block_barrier = "block_barrier();";
+
 /// Writes the text of one kernel. Two forms: one thread an iteration of the grid loop (the fallback), or a block of threads an iteration (a loop that lowering
 /// spread over threads).
 class KernelWriter {
@@ -57,6 +59,17 @@ class KernelWriter {
     void collective(const ir::Block& b);
     void sync(const ir::Sync& y);
 
+    // kernel_roles.cpp: parts of a block that wait for each other
+    struct Meeting {
+        int64_t slots, arrivals;    ///< barriers, and what ends a phase of each
+    };
+    void count_arrivals(const ir::Role& role, const ir::Sync& y, std::map<std::string, Meeting>& out) const;
+    std::map<std::string, Meeting> meetings(const ir::Roles& r) const;
+    void roles(const ir::Roles& r);
+    void role(const ir::Role& role, int64_t first, int number);
+    void ring_sync(const ir::Sync& y);
+    void turn(const ir::Sync& y);
+
     // kernel_vector.cpp: chunks of neighbouring elements, asynchronous copies; false: the block has not that form
     bool vector_block(const ir::Block& b);
     void vector_points(const ir::Block& b, const std::vector<ir::Value>& loads, const std::function<bool(const ir::Access&)>& stores);
@@ -67,7 +80,7 @@ class KernelWriter {
     const ir::Program& p_;
     const ir::Loop& loop_;
     const EmitOptions& options_;
-    int64_t threads_ = 0;    ///< of a block; 0: one thread an iteration
+    int64_t threads_ = 0;    ///< of a block or role; 0: one thread an iteration
     std::map<std::string, const ir::Decl*> buffers_;
     Identifiers names_;
     ir::analysis::Facts facts_;
@@ -77,6 +90,9 @@ class KernelWriter {
     int64_t shared_bytes_ = 0;
     size_t depth_ = 1;
     bool in_threads_ = false;
+    std::string barrier_{block_barrier};        ///< of the threads that run this text
+    std::set<std::string> asynchronous_;        ///< rings that are filled by asynchronous copies
+    std::map<std::string, int64_t> passed_;     ///< turns that were given before the roles started
 };
 
 /// In front of a loop of loads: so many are on their way together.

@@ -88,7 +88,7 @@ class NarrowTest {
         return std::ranges::all_of(stmts, [&](const Stmt& s) {
             return match(
                 s, [&](const Block& b) { return block(b); }, [&](const Loop& l) { return loop(l); },
-                [&](const If& i) { return value(i.condition) && body(i.body) && body(i.otherwise); }, [&](const Roles& r) { return roles(r); }, [](const Sync&) { return true; });
+                [&](const If& i) { return value(i.condition) && body(i.body) && body(i.otherwise); }, [&](const Roles& r) { return roles(r); }, [&](const Sync& y) { return std::ranges::all_of(y.key, [&](const Index& e) { return intervals_.of(e).has_value(); }); });
         });
     }
     bool block(const Block& b) {

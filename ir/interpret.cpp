@@ -324,6 +324,7 @@ class Interpreter {
     // ---- roles
 
     void roles(const Roles& r) {
+        epoch_ = 0;    // all threads meet before the roles and after them
         const int64_t instance = ++run_.serial;
         std::vector<std::unique_ptr<Interpreter>> parts;
         std::vector<std::function<void(Coroutines&, size_t)>> bodies;

@@ -185,6 +185,37 @@ Stmt map_expressions(const Stmt& s, const std::function<Value(const Value&)>& f,
         });
 }
 
+static std::string renamed(const std::string& name, const std::map<std::string, std::string>& names) {
+    const auto it = names.find(name);
+    return it == names.end() ? name : it->second;
+}
+
+/// Where they are declared and written; loads are expressions.
+static Stmt rename_places(const Stmt& s, const std::map<std::string, std::string>& names) {
+    const Stmt inner = map_bodies(s, [&](const Body& body) {
+        Body now;
+        for (const Stmt& x : body) now.push_back(rename_places(x, names));
+        return now;
+    });
+    if (const auto* b = std::get_if<Block>(&inner->node)) {
+        if (std::ranges::none_of(b->outs, [&](const Access& o) { return names.contains(o.tensor); })) return inner;
+        Block n = *b;
+        for (Access& o : n.outs) o.tensor = renamed(o.tensor, names);
+        return with_node(inner, std::move(n));
+    }
+    const auto* l = std::get_if<Loop>(&inner->node);
+    if (!l || std::ranges::none_of(l->allocs, [&](const Decl& d) { return names.contains(d.name); })) return inner;
+    Loop n = *l;
+    for (Decl& d : n.allocs) d.name = renamed(d.name, names);
+    return with_node(inner, std::move(n));
+}
+
+Stmt rename_buffers(const Stmt& s, const std::map<std::string, std::string>& names) {
+    return rename_places(map_expressions(
+                             s, [&](const Value& v) { return rename_tensors(v, names); }, [&](const Index& e) { return rename_tensors(e, names); }),
+                         names);
+}
+
 bool is_scatter(const Block& b) {
     return std::ranges::any_of(b.outs, [](const Access& o) { return std::ranges::any_of(o.subscripts, mentions_load); });
 }

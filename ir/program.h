@@ -184,6 +184,8 @@ Block map_block(Block b, const std::function<Value(const Value&)>& f, const std:
 Decl map_decl(Decl d, const std::function<Index(const Index&)>& g);
 /// Rewrites every value and index expression of a statement and all inside it; answers `s` itself where nothing changed.
 Stmt map_expressions(const Stmt& s, const std::function<Value(const Value&)>& f, const std::function<Index(const Index&)>& g);
+/// Buffers under other names: where they are declared inside, read and written.
+Stmt rename_buffers(const Stmt& s, const std::map<std::string, std::string>& names);
 
 /// The parallel axes of a block, or the others.
 std::vector<Axis> axes_of_kind(const Block& b, bool parallel);

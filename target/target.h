@@ -17,6 +17,7 @@ struct Target {
     int64_t shared_bytes;         ///< of one block, with opt-in
     bool bf16_arithmetic;
     bool fp8_conversion;          ///< in hardware
+    bool mbarrier;                ///< barriers in shared memory that count arrivals, phase by phase
 };
 
 /// Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD CDNA2 ISA; HIP limits a grid to 2^32 - 1 threads.

@@ -41,7 +41,7 @@ struct Groups {
 
 class Placement {
   public:
-    Placement(const Program& p, const Loop& kernel, int64_t threads, int64_t warp) : collectives_meet_(threads > warp) {
+    Placement(const Program& p, const Loop& kernel, int64_t threads, int64_t warp) : warp_(warp), collectives_meet_(threads > warp), between_(rings_between_roles(kernel.body)) {
         collect_decls(kernel.body, decls_);
         for (const Decl& d : kernel.allocs) decls_.insert_or_assign(d.name, d);
         for (const Decl& d : p.decls) decls_.insert_or_assign(d.name, d);
@@ -57,7 +57,7 @@ class Placement {
 
     bool shared(const std::string& buffer) const {
         const auto it = decls_.find(buffer);
-        if (it == decls_.end()) return false;
+        if (it == decls_.end() || between_.contains(buffer)) return false;    // who fills or reads a version waits for it
         const Scope s = it->second.scope;
         return s == Scope::Shared || s == Scope::Cluster || s == Scope::Temp || s == Scope::Out;
     }
@@ -130,6 +130,7 @@ class Placement {
         const auto* l = std::get_if<Loop>(&s->node);
         if (l && l->kind != LoopKind::Thread) return out.push_back(loop(s, *l, pending));
         if (const auto* i = std::get_if<If>(&s->node)) return condition(s, *i, pending, out);
+        if (const auto* r = std::get_if<Roles>(&s->node)) return roles(s, *r, pending, out);
         std::vector<Seen> mine;
         seen_in(s, l ? mapping_of(*l) : "", mine);
         separate(s, mine, pending, out);
@@ -222,6 +223,20 @@ class Placement {
         out.push_back(with_node(s, std::move(n)));
     }
 
+    /// All threads of the block meet before and after the roles; those of a role meet among themselves.
+    void roles(const Stmt& s, const Roles& r, Pending& pending, Body& out) const {
+        if (std::ranges::any_of(pending, [](const auto& x) { return x.second.async; })) out.push_back(make_stmt(s->loc, Sync{SyncOp::CopyWait, {}, {constant(0)}}));
+        Roles n = r;
+        for (Role& role : n.roles) {
+            Placement inside = *this;
+            inside.collectives_meet_ = role.threads > warp_;
+            inside.groups_.clear();
+            role.body = inside.run(role.body);
+        }
+        pending.clear();
+        out.push_back(with_node(s, std::move(n)));
+    }
+
     // ---- groups of copies
 
     /// One commit an iteration at most, and all its copies the same distance ahead: then waits can leave later groups on their way.
@@ -248,28 +263,42 @@ class Placement {
         return g;
     }
 
+    int64_t warp_;
     bool collectives_meet_;
+    std::set<std::string> between_;    ///< rings between roles
     Decls decls_;
     std::vector<Groups> groups_;
 };
 
 // ---- groups of asynchronous copies, before barriers are placed
 
-bool only_async(const Stmt& s) {
-    bool any = false, all = true;
-    for_each_block({s}, [&](const Block& b, Loc) { (b.via == copy_async ? any : all) = b.via == copy_async; });
-    return any && all;
-}
-bool has_async(const Stmt& s) {
-    bool any = false;
-    for_each_block({s}, [&](const Block& b, Loc) { any |= b.via == copy_async; });
-    return any;
-}
+/// Where all or some blocks are copies whose threads wait for them: who reads a ring between roles waits for its version.
+class Grouping {
+  public:
+    explicit Grouping(const Body& kernel) : between_(rings_between_roles(kernel)) {}
+    Body groups(const Body& stmts) const;
+
+  private:
+    bool is_async(const Block& b) const { return b.via == copy_async && !between_.contains(b.outs[0].tensor); }
+    bool only_async(const Stmt& s) const {
+        bool any = false, all = true;
+        for_each_block({s}, [&](const Block& b, Loc) { (is_async(b) ? any : all) = is_async(b); });
+        return any && all;
+    }
+    bool has_async(const Stmt& s) const {
+        bool any = false;
+        for_each_block({s}, [&](const Block& b, Loc) { any |= is_async(b); });
+        return any;
+    }
+
+    std::set<std::string> between_;
+};
 
 Stmt commit(Loc loc) { return make_stmt(loc, Sync{SyncOp::CopyCommit}); }
 
 /// A commit behind each run of copies; so that groups can be counted, the loop that starts the first d copies of a pipeline makes d groups whatever its trips are.
-Body with_groups(const Body& stmts) {
+Body Grouping::groups(const Body& stmts) const {
+    const auto with_groups = [&](const Body& b) { return groups(b); };
     Body out;
     bool open = false;
     for (const Stmt& s : stmts) {
@@ -303,7 +332,7 @@ Result<Program> place_barriers(const Program& p, const Target& target) {
         if (!l || !l->threads) continue;
         s = with_node(s, map_block_body(*l, [&](const Loop& inner) {
             Loop n = inner;
-            n.body = Placement(p, inner, l->threads, target.warp).run(with_groups(inner.body));
+            n.body = Placement(p, inner, l->threads, target.warp).run(Grouping(inner.body).groups(inner.body));
             return n;
         }));
     }

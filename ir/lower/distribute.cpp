@@ -19,7 +19,7 @@ constexpr int64_t most_unrolled = 64;
 
 class Distribution {
   public:
-    Distribution(const Program& p, const Loop& kernel, int64_t threads, const Target& target) : p_(p), threads_(threads), warp_(target.warp) {
+    Distribution(const Program& p, const Loop& kernel, const Loop& outermost, const Target& target) : p_(p), threads_(outermost.threads), warp_(target.warp), threads_of_(threads_of_tiles(outermost)) {
         collect_decls(kernel.body, decls_);
         for (const Decl& d : kernel.allocs) decls_.insert_or_assign(d.name, d);
         names_taken({make_stmt({}, kernel)});
@@ -64,7 +64,7 @@ class Distribution {
         return list;
     }
     std::vector<Window> thread_dims(const Decl& d) const {
-        std::vector<Window> dims{{constant(0), constant(threads_)}};
+        std::vector<Window> dims{{constant(0), constant(threads_of_.at(d.name))}};
         if (is_replicated(*d.layout) && d.layout->rank() > 0) dims.insert(dims.end(), d.dims.begin(), d.dims.end());
         else if (!is_replicated(*d.layout)) dims.push_back({constant(0), constant(d.layout->size("reg"))});
         return dims;
@@ -105,6 +105,10 @@ class Distribution {
                 out.insert(out.end(), now.begin(), now.end());
                 continue;
             }
+            if (const auto* r = std::get_if<Roles>(&s->node)) {
+                out.push_back(with_node(s, roles(*r)));
+                continue;
+            }
             const Stmt inner = map_bodies(s, [&](const Body& x) { return body(x); });
             const auto* l = std::get_if<Loop>(&inner->node);
             if (!l || l->allocs.empty()) {
@@ -116,6 +120,18 @@ class Distribution {
             out.push_back(with_node(inner, std::move(n)));
         }
         return out;
+    }
+
+    /// The blocks of a role are spread over its threads, which count from 0.
+    Roles roles(const Roles& r) {
+        Roles n = r;
+        const int64_t all = threads_;
+        for (Role& role : n.roles) {
+            threads_ = role.threads;
+            role.body = body(role.body);
+        }
+        threads_ = all;
+        return n;
     }
 
     Body block(const Stmt& s, const Block& b) {
@@ -329,7 +345,8 @@ class Distribution {
     }
 
     const Program& p_;
-    int64_t threads_, warp_;
+    int64_t threads_, warp_;    ///< of the block, or of the role
+    std::map<std::string, int64_t> threads_of_;    ///< by tile
     Decls decls_;
     std::set<std::string> taken_;
     std::vector<Decl> made_;
@@ -341,7 +358,7 @@ Result<Program> distribute_blocks(const Program& p, const Target& target) {
     Program out = p;
     for (Stmt& s : out.body)
         if (const auto* l = std::get_if<Loop>(&s->node); l && l->threads)
-            s = with_node(s, map_block_body(*l, [&](const Loop& inner) { return Distribution(p, inner, l->threads, target).kernel(inner); }));
+            s = with_node(s, map_block_body(*l, [&](const Loop& inner) { return Distribution(p, inner, *l, target).kernel(inner); }));
     return out;
 }
 

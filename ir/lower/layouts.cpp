@@ -19,7 +19,7 @@ enum class Place { Replicated, Spread, Shared };
 /// about which users disagree goes through shared memory, where all see it.
 class Inference {
   public:
-    Inference(const Loop& kernel, const Target& target) : threads_(threads_of(kernel)), warp_(target.warp) {
+    Inference(const Loop& kernel, const Target& target) : threads_(threads_of_tiles(kernel)), warp_(target.warp) {
         Decls all;
         collect_decls(kernel.body, all);
         for (const Decl& d : kernel.allocs) all.insert_or_assign(d.name, d);
@@ -66,7 +66,7 @@ class Inference {
             int64_t count = 1;
             if (shape)
                 for (const int64_t x : *shape) count *= x;
-            const bool usable = shape && count > 0 && !outside_.contains(n) && d.ring.versions <= 1, single = alone(n);
+            const bool usable = shape && count > 0 && !outside_.contains(n) && d.ring.versions <= 1 && threads_of(n), single = alone(n);
             place_[n] = !usable || (count == 1 && !single) ? Place::Shared : count <= most_replicated && single ? Place::Replicated : Place::Spread;
         }
     }
@@ -146,7 +146,7 @@ class Inference {
                         if (a.vector > vector && is_name(t.subscripts[k], a.name) && (*shape)[k] % a.vector == 0) vector = a.vector, axis = static_cast<int>(k);
             }
         if (shape->empty()) return Layout(0);
-        const auto found = distribute(*shape, threads_, warp_, axis, vector);
+        const auto found = distribute(*shape, threads_of(d.name), warp_, axis, vector);
         if (!found || found->layout.size("reg") > most_registers) return {};
         return found->layout;
     }
@@ -157,7 +157,13 @@ class Inference {
         else d.layout = where == Place::Replicated ? replicated_layout(*constant_sizes(d.dims)) : layout_of(d);
     }
 
-    int64_t threads_, warp_;
+    int64_t threads_of(const std::string& tile) const {
+        const auto it = threads_.find(tile);
+        return it == threads_.end() ? 0 : it->second;
+    }
+
+    std::map<std::string, int64_t> threads_;    ///< by tile
+    int64_t warp_;
     Decls tiles_;
     std::vector<const Block*> blocks_;
     std::set<std::string> outside_;    ///< read by conditions

@@ -36,12 +36,16 @@ const std::vector<LoweringStep>& lowering_steps();
 Result<Program> schedule_to_kernels(const Program& scheduled, const Target& target, const std::function<void(const LoweringStep&, const Program&)>& after = {});
 
 Result<Program> fix_sizes(const Program& p, const Target& target);
+Result<Program> split_roles(const Program& p, const Target& target);
 Result<Program> form_kernels(const Program& p, const Target& target);
 Result<Program> infer_layouts(const Program& p, const Target& target);
 Result<Program> distribute_blocks(const Program& p, const Target& target);
 Result<Program> place_slots(const Program& p, const Target& target);
 Result<Program> place_barriers(const Program& p, const Target& target);
 Result<Program> check_resources(const Program& p, const Target& target);
+
+/// A kernel as it is emitted: versions of rings between roles have become slots, a first dimension; waiting and releasing still names them by number.
+Stmt with_ring_slots(const Stmt& kernel);
 
 /// Rebuilds a kernel around the loop that holds what one block does: the innermost of its nest of grid loops.
 Loop map_block_body(const Loop& kernel, const std::function<Loop(const Loop&)>& f);

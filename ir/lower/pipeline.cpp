@@ -5,6 +5,7 @@ namespace acu::ir::lower {
 const std::vector<LoweringStep>& lowering_steps() {
     static const std::vector<LoweringStep> steps{
         {"fix_sizes", "known dimensions become numbers", true, &fix_sizes},
+        {"split_roles", "each role gets whole warps of the block and buffers of its own; turns are counted", true, &split_roles},
         {"form_kernels", "every top-level statement becomes a grid loop; what no plan spoke of runs one thread a cell", true, &form_kernels},
         {"infer_layouts", "every register tile gets a layout, or a place in shared memory where its users do not agree on one", true, &infer_layouts},
         {"distribute_blocks", "blocks become loops over threads; bound reductions become partial results and a collective", false, &distribute_blocks},

@@ -1,21 +1,31 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/analysis/affine.h"
+#include "ir/lower/items.h"
 #include "ir/lower/spread.h"
 
 namespace acu::ir::lower {
 namespace {
 
-/// x.t{k}[m, k], a ring of s versions by k.o   ->   x.t[k%s, m - origin(k), …]: the version becomes a first dimension, and windows start at 0.
+/// The name of the only key of a ring between roles, once its versions are numbered.
+constexpr std::string_view item = "item";
+
+/// x.t{k}[m, k], a ring of s versions by k.o   ->   x.t[k%s, m - origin(k), …]: the version becomes a first dimension, and windows start at 0. A ring between roles stays
+/// one whose versions have numbers: x.t{n}[m - origin(k), …].
 class Slots {
   public:
-    explicit Slots(const Body& kernel) { collect_decls(kernel, decls_); }
+    Slots(const Body& kernel, const Items& items) : items_(items) { collect_decls(kernel, decls_); }
 
     Stmt statement(const Stmt& s) const {
         if (const auto* b = std::get_if<Block>(&s->node)) return with_node(s, block(*b));
+        if (const auto* y = std::get_if<Sync>(&s->node)) return y->op <= SyncOp::Release ? with_node(s, Sync{y->op, y->name, {items_.number(y->name, y->key)}}) : s;
+        const auto* here = std::get_if<Loop>(&s->node);
+        const Slots below = here ? inside(*here) : *this;
         const Stmt inner = map_bodies(s, [&](const Body& body) {
             Body out;
-            for (const Stmt& x : body) out.push_back(statement(x));
+            for (const Stmt& x : body) out.push_back(below.statement(x));
             return out;
         });
         const auto* l = std::get_if<Loop>(&inner->node);
@@ -25,31 +35,54 @@ class Slots {
         return with_node(inner, std::move(n));
     }
 
-    static Decl plain(Decl d) {
+  private:
+    Slots inside(const Loop& l) const {
+        Slots out = *this;
+        for (const Let& x : l.lets) out.lets_.insert_or_assign(x.name, substitute(x.value, out.lets_));
+        return out;
+    }
+
+    /// subscript - origin; in words of the threads alone where the tile's own place falls out.
+    Index in_window(const Index& subscript, const Index& origin) const {
+        const Index from = substitute(origin, lets_), place = analysis::normal(substitute(subscript, lets_) - from);
+        return analysis::meet(analysis::names_in(place), analysis::names_in(from)) ? analysis::normal(subscript - origin) : place;
+    }
+
+    Decl plain(Decl d) const {
         if (!d.ring.versions) return d;
         for (Window& w : d.dims) w.origin = constant(0);
+        if (items_.has(d.name)) {
+            d.ring.keys = {std::string(item)};
+            return d;
+        }
         if (d.ring.versions > 1) d.dims.insert(d.dims.begin(), {constant(0), constant(d.ring.versions)});
         d.ring = {};
         return d;
     }
 
-  private:
     const Decl* ring(const std::string& buffer) const {
         const auto it = decls_.find(buffer);
         return it != decls_.end() && it->second.ring.versions ? &it->second : nullptr;
     }
 
-    std::vector<Index> at(const Decl& d, const std::vector<Index>& version, std::vector<Index> subscripts) const {
+    struct Place {
+        std::vector<Index> subscripts, version;
+    };
+    Place at(const Decl& d, const std::vector<Index>& version, std::vector<Index> subscripts) const {
         IndexMap key;
         for (size_t i = 0; i < version.size(); ++i) key.emplace(d.ring.keys[i], version[i]);
-        for (size_t i = 0; i < subscripts.size(); ++i) subscripts[i] = analysis::normal(subscripts[i] - substitute(d.dims[i].origin, key));
+        for (size_t i = 0; i < subscripts.size(); ++i) subscripts[i] = in_window(subscripts[i], substitute(d.dims[i].origin, key));
+        if (items_.has(d.name)) return {subscripts, {items_.number(d.name, version)}};
         if (d.ring.versions > 1) subscripts.insert(subscripts.begin(), mod(analysis::normal(version[0]), constant(d.ring.versions)));
-        return subscripts;
+        return {subscripts, {}};
     }
 
     Block block(Block b) const {
         for (Access& o : b.outs)
-            if (const Decl* d = ring(o.tensor)) o.subscripts = at(*d, o.version, o.subscripts), o.version.clear();
+            if (const Decl* d = ring(o.tensor)) {
+                Place now = at(*d, o.version, o.subscripts);
+                o.subscripts = std::move(now.subscripts), o.version = std::move(now.version);
+            }
         const auto load = [&](const Value& v) { return value(v); };
         for (Value& v : b.vals) v = load(v);
         for (Value& v : b.guards) v = load(v);
@@ -59,7 +92,54 @@ class Slots {
         return replace(v, [&](const Value& x) -> Value {
             const Decl* d = x->op == Op::Load ? ring(x->name) : nullptr;
             if (!d) return nullptr;
-            Value plain_load = with_version(with_source(x, x->name, at(*d, x->version, x->subscripts)), {});
+            const Place now = at(*d, x->version, x->subscripts);
+            Value plain_load = with_version(with_source(x, x->name, now.subscripts), now.version);
+            return x->args.empty() ? plain_load : with_default(plain_load, value(x->args[0]));
+        });
+    }
+
+    Decls decls_;
+    const Items& items_;
+    IndexMap lets_;    ///< derived names of the loops around, in words of their variables
+};
+
+/// x.t{n}[…]   ->   x.t[n%s, …]
+class RingSlots {
+  public:
+    explicit RingSlots(const Loop& kernel) { collect_decls({make_stmt({}, kernel)}, decls_); }
+
+    Stmt statement(const Stmt& s) const {
+        if (const auto* b = std::get_if<Block>(&s->node)) return with_node(s, block(*b));
+        const Stmt inner = map_bodies(s, [&](const Body& body) {
+            Body out;
+            for (const Stmt& x : body) out.push_back(statement(x));
+            return out;
+        });
+        const auto* l = std::get_if<Loop>(&inner->node);
+        return l ? with_node(inner, loop(*l)) : inner;
+    }
+    static Loop loop(Loop l) {
+        for (Decl& d : l.allocs)
+            if (d.ring.versions) d.dims.insert(d.dims.begin(), {constant(0), constant(d.ring.versions)});
+        return l;
+    }
+
+  private:
+    std::vector<Index> slot(const std::string& ring, const std::vector<Index>& version, std::vector<Index> subscripts) const {
+        subscripts.insert(subscripts.begin(), analysis::normal(mod(version[0], constant(decls_.at(ring).ring.versions))));
+        return subscripts;
+    }
+    Block block(Block b) const {
+        for (Access& o : b.outs)
+            if (!o.version.empty()) o.subscripts = slot(o.tensor, o.version, o.subscripts), o.version.clear();
+        for (Value& v : b.vals) v = value(v);
+        for (Value& v : b.guards) v = value(v);
+        return b;
+    }
+    Value value(const Value& v) const {
+        return replace(v, [&](const Value& x) -> Value {
+            if (x->op != Op::Load || x->version.empty()) return nullptr;
+            const Value plain_load = with_version(with_source(x, x->name, slot(x->name, x->version, x->subscripts)), {});
             return x->args.empty() ? plain_load : with_default(plain_load, value(x->args[0]));
         });
     }
@@ -73,9 +153,17 @@ Result<Program> place_slots(const Program& p, const Target&) {
     Program out = p;
     for (Stmt& s : out.body) {
         const auto* l = std::get_if<Loop>(&s->node);
-        if (l && l->threads) s = Slots({s}).statement(s);
+        if (!l || !l->threads) continue;
+        const auto items = Items::of(*l);
+        if (!items) return items.why();
+        s = Slots({s}, *items).statement(s);
     }
     return out;
+}
+
+Stmt with_ring_slots(const Stmt& kernel) {
+    const auto* l = std::get_if<Loop>(&kernel->node);
+    return l && !rings_between_roles(l->body).empty() ? RingSlots(*l).statement(kernel) : kernel;
 }
 
 // ---- resources
@@ -95,7 +183,9 @@ static Status fits(const Loop& kernel, const Target& target) {
                               "fix the dimension with --set, or tile it first"};
         int64_t mine = static_cast<int64_t>(info(d.type).bytes);
         for (const int64_t x : *sizes) mine *= x;
+        mine *= std::max<int64_t>(1, d.ring.versions);
         bytes += (mine + 127) / 128 * 128;
+        if (d.ring.versions) bytes += 2 * ((8 * d.ring.versions + 127) / 128 * 128);    // its barriers
     }
     if (bytes > target.shared_bytes)
         return Diagnostic{"lower.shared", {}, fmt::format("the block of `{}` needs {} bytes of shared memory, but {} has {}", kernel.var, bytes, target.name, target.shared_bytes), {}, "use smaller tiles or fewer stages"};

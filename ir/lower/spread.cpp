@@ -59,6 +59,15 @@ std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const st
     return dim_of;
 }
 
+std::set<std::string> rings_between_roles(const Body& body) {
+    std::set<std::string> out;
+    any_inside(body, [&](const Stmt& s) {
+        if (const auto* y = std::get_if<Sync>(&s->node); y && y->op <= SyncOp::Release) out.insert(y->name);
+        return false;
+    });
+    return out;
+}
+
 void collect_decls(const Body& body, Decls& out) {
     for (const Stmt& s : body) {
         if (const auto* l = std::get_if<Loop>(&s->node))

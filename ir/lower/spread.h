@@ -23,4 +23,10 @@ std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const st
 using Decls = std::map<std::string, Decl, std::less<>>;
 void collect_decls(const Body& body, Decls& out);
 
+/// Rings that one role fills and others read.
+std::set<std::string> rings_between_roles(const Body& body);
+
+/// The threads by which each buffer is used: those of a role, else those of the block; 0: of several, which meet in no register.
+std::map<std::string, int64_t> threads_of_tiles(const Loop& kernel);
+
 }  // namespace acu::ir::lower

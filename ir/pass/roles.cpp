@@ -81,25 +81,6 @@ std::map<std::string, std::string> RoleCopies::renames(int64_t w) const {
     return out;
 }
 
-static Stmt rename_buffers(const Stmt& s, const std::map<std::string, std::string>& names) {
-    const Stmt loads = map_expressions(
-        s, [&](const Value& v) { return ir::rename_tensors(v, names); }, [&](const Index& e) { return ir::rename_tensors(e, names); });
-    const std::function<Stmt(const Stmt&)> outs = [&](const Stmt& x) {
-        const Stmt inner = map_bodies(x, [&](const Body& body) {
-            Body now;
-            for (const Stmt& y : body) now.push_back(outs(y));
-            return now;
-        });
-        const Block* b = as_block(inner);
-        if (!b || std::ranges::none_of(b->outs, [&](const Access& o) { return names.contains(o.tensor); })) return inner;
-        Block n = *b;
-        for (Access& o : n.outs)
-            if (names.contains(o.tensor)) o.tensor = names.at(o.tensor);
-        return with_node(inner, std::move(n));
-    };
-    return outs(loads);
-}
-
 /// A loop around the roles: its buffers that are the role's own, one a copy; rings that all copies read are released by each.
 Stmt RoleCopies::owner(const Stmt& s, const std::function<Decl(int64_t, const Decl&)>& shape, bool all_read) const {
     Loop n = *as_loop(s);

@@ -24,7 +24,7 @@ struct WarpSpecialize {
     };
 
     static Rewrite apply(const Site& site, const Params& p, const Context& context) {
-        need(!context.target || context.target->name == "sm_90a", "warp_specialize.target", fmt::format("{} has no copies that a role of its own could start for others", context.target ? context.target->name : ""), "see pipeline, which needs no roles");
+        need(!context.target || context.target->mbarrier, "warp_specialize.target", fmt::format("{} has no barriers in shared memory by which roles could wait for each other", context.target ? context.target->name : ""), "see pipeline, which needs no roles");
         need(p.threads % 32 == 0, "warp_specialize.threads", fmt::format("{} threads are no whole warps of 32", p.threads));
         return split_producer(site.program, {site.name(), p.copies, p.stages, p.threads});
     }

@@ -9,8 +9,11 @@
 
 namespace acu::runtime::emulation {
 
-/// A copy by the copy engine that has not landed. The map is null for a bulk copy, which `src` and `bytes` describe.
+/// A copy by the copy engine that has not landed. The map is null for a bulk copy, which `src` and `bytes` describe; `owner`: an arrival of that thread, when its copies
+/// up to number `bytes` have landed.
 struct EngineCopy {
+    Thread* owner;
+    Site site;
     bool mapped;
     acu::TensorMap map;
     int at[5];

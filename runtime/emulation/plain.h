@@ -21,11 +21,13 @@ void warp_sync_at(uint64_t mask, const void* site);
 
 /// cp.async: `src_bytes` bytes and then zeros up to `bytes`; lands when the thread waits for its group.
 void async_copy(uint32_t dst, const void* src, uint32_t bytes, uint32_t src_bytes, const void* site);
+void async_arrive(uint32_t bar, const void* site);  ///< an arrival when the copies of this thread so far have landed
 void async_commit();
 void async_wait(int pending);  ///< lands all but the `pending` newest groups
 
 // mbarriers, and copies by the copy engine, which land as late as they can (or, under a seed, at any time)
 void mbar_init(uint32_t bar, uint32_t count);
+void mbar_end(uint32_t bar, const void* site);  ///< nobody may wait there
 void mbar_arrive(uint32_t bar, uint32_t expect_bytes, const void* site);
 void mbar_expect(uint32_t bar, uint32_t bytes, const void* site);  ///< expect_tx without an arrival
 void mbar_wait(uint32_t bar, uint32_t parity, const void* site);

@@ -10,6 +10,7 @@
 #include "microkernels/common/async.cuh"
 #include "microkernels/common/cluster.cuh"
 #include "microkernels/common/ring.cuh"
+#include "microkernels/common/roles.cuh"
 #include "microkernels/common/reduce.cuh"
 #include "microkernels/common/scan.cuh"
 #include "microkernels/common/online.cuh"

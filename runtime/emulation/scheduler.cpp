@@ -137,6 +137,8 @@ void check_exit(Thread* t) {
     if (c.at_barrier) fail("emu.divergent-barrier", c.barrier_site, "ends while {} threads of its block wait at the barrier in {}", c.at_barrier, place_of(c.barrier_site).text);
     for (const Meeting& m : t->warp->meetings)
         if (m.op && m.mask >> t->lane & 1) fail("emu.divergent-warp", m.site, "ends while other lanes of its warp wait for it in {}", m.op);
+    for (const auto& [id, b] : c.named)
+        if (std::ranges::find(b.waiting, t->warp, &Thread::warp) != b.waiting.end()) fail("emu.divergent-barrier", b.site, "ends while threads of its warp wait at barrier {} in {}", id, place_of(b.site).text);
     if (!t->copies.empty()) fail("emu.missing-wait", t->copies[0].site, "ends with {} asynchronous copies that it did not wait for", t->copies.size());
     if (!t->wgmmas.empty()) fail("emu.missing-wait", t->wgmmas[0].site, "ends with the results of a wgmma not waited for");
 }
@@ -161,7 +163,7 @@ void start_thread(Thread& t, Cta& c, int index, uint32_t block) {
     t.lane = index % size;
     t.done = t.wgmma_fenced = false;
     t.waiting = nullptr;
-    t.epoch = t.fenced = t.copy_group = t.wgmma_group = 0;
+    t.epoch = t.fenced = t.copy_group = t.copies_started = t.wgmma_group = 0;
     t.copies.clear();
     t.wgmmas.clear();
     t.accumulators.clear();

@@ -99,6 +99,12 @@ void start_copy(const EngineCopy& k, Site site) {
     machine.engine.push_back(k);
 }
 
+void arrive_as_engine(MBarrier& b, uint32_t now) {
+    b.arriving.resize(machine.clock_of.size());
+    b.arriving[static_cast<size_t>(machine.copy_agent)] = now;
+    check_phase(b);
+}
+
 void land_in(const EngineCopy& k, Cta& c, uint32_t now) {
     uint8_t* base = window(&c);
     if (k.mapped) write_box(k, base);
@@ -110,9 +116,29 @@ void land_in(const EngineCopy& k, Cta& c, uint32_t now) {
     });
     MBarrier& b = c.mbarriers[k.bar];
     b.bytes -= k.bytes;
-    b.arriving.resize(machine.clock_of.size());
-    b.arriving[agent] = now;
-    check_phase(b);
+    arrive_as_engine(b, now);
+}
+
+void put_copy(const Thread* t, const PendingCopy& c, uint16_t writer, uint32_t now) {
+    uint8_t* to = window(t->cta) + (c.dst & 0xffffff);
+    std::memcpy(to, c.src, c.src_bytes);
+    std::memset(to + c.src_bytes, 0, c.bytes - c.src_bytes);
+    each_cell(to, c.bytes, [&](Cell& x) {
+        x.in_flight = 0, x.writer = writer, x.write_clock = now;
+        x.write_mask = x.init = 15, x.generic = 1, x.read_mask[0] = x.read_mask[1] = 0;
+    });
+}
+
+/// The copies of a thread up to a number, then its arrival: who waits for that knows of the copies and of nothing else that the thread did.
+void land_arrival(const EngineCopy& k, uint32_t now) {
+    const auto started = [&](const PendingCopy& c) { return c.number <= k.bytes; };
+    for (const PendingCopy& c : k.owner->copies)
+        if (started(c)) put_copy(k.owner, c, static_cast<uint16_t>(machine.copy_agent), now);
+    std::erase_if(k.owner->copies, started);
+    MBarrier& b = k.owner->cta->mbarriers[k.bar];
+    if (!b.pending) fail("emu.mbarrier", k.site, "copies of {} arrive at an mbarrier whose {} arrivals of this phase have all come", describe(k.owner), b.count);
+    --b.pending;
+    arrive_as_engine(b, now);
 }
 
 }  // namespace
@@ -121,6 +147,7 @@ void land(size_t i) {
     const EngineCopy k = machine.engine[i];
     machine.engine.erase(machine.engine.begin() + static_cast<ptrdiff_t>(i));
     const uint32_t now = ++machine.clock_of[static_cast<size_t>(machine.copy_agent)];
+    if (k.owner) return land_arrival(k, now);
     for (Cta& c : machine.ctas)
         if (k.ctas >> c.rank & 1) land_in(k, c, now);
 }
@@ -140,19 +167,16 @@ void async_copy(uint32_t dst, const void* src, uint32_t bytes, uint32_t src_byte
     if (src_bytes) check_global(machine.running, src, src_bytes, Access::Read, site);
     check_shared(machine.running, to, bytes, Access::Write, site, false);
     each_cell(to, bytes, [&](Cell& c) { c.in_flight = number_of(site); });
-    machine.running->copies.push_back({dst, src, bytes, src_bytes, machine.running->copy_group, site});
+    machine.running->copies.push_back({dst, src, bytes, src_bytes, machine.running->copy_group, ++machine.running->copies_started, site});
 }
 
 void async_commit() { ++machine.running->copy_group; }
 
-static void land_own(Thread* t, const PendingCopy& c) {
-    auto* to = static_cast<uint8_t*>(from_shared(c.dst));
-    std::memcpy(to, c.src, c.src_bytes);
-    std::memset(to + c.src_bytes, 0, c.bytes - c.src_bytes);
-    each_cell(to, c.bytes, [&](Cell& x) {
-        x.in_flight = 0, x.writer = static_cast<uint16_t>(t->id), x.write_clock = clock_of(t);
-        x.write_mask = x.init = 15, x.generic = 1, x.read_mask[0] = x.read_mask[1] = 0;
-    });
+void async_arrive(uint32_t bar, const void* site) {
+    mbarrier(bar, site);
+    EngineCopy k{};
+    k.owner = machine.running, k.site = site, k.bar = bar & 0xffffff, k.bytes = machine.running->copies_started;
+    machine.engine.push_back(k);
 }
 
 void async_wait(int pending) {
@@ -160,7 +184,7 @@ void async_wait(int pending) {
     std::vector<PendingCopy> left;
     for (const PendingCopy& c : t->copies) {
         if (static_cast<int>(t->copy_group - c.group) <= pending) left.push_back(c);
-        else land_own(t, c);
+        else put_copy(t, c, static_cast<uint16_t>(t->id), clock_of(t));
     }
     t->copies = std::move(left);
 }
@@ -172,7 +196,15 @@ void mbar_init(uint32_t bar, uint32_t count) {
     check_shared(machine.running, from_shared(bar), 8, Access::Write, EMU_SITE);
     MBarrier b;
     b.count = b.pending = count;
-    machine.running->cta->mbarriers[bar & 0xffffff] = b;
+    if (!machine.running->cta->mbarriers.emplace(bar & 0xffffff, b).second) fail("emu.mbarrier", EMU_SITE, "initialises an mbarrier where one is");
+}
+
+void mbar_end(uint32_t bar, const void* site) {
+    mbarrier(bar, site);
+    check_shared(machine.running, from_shared(bar), 8, Access::Write, site);
+    for (const auto& t : machine.threads)
+        if (t->cta == machine.running->cta && t->waiting == waits_for_mbarrier) fail("emu.mbarrier", site, "ends an mbarrier while {} waits", describe(t.get()));
+    machine.running->cta->mbarriers.erase(bar & 0xffffff);
 }
 
 void mbar_expect(uint32_t bar, uint32_t bytes, const void* site) { mbarrier(bar, site).bytes += bytes; }

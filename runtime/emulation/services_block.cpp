@@ -1,5 +1,6 @@
 // What emitted text asks of its block: shared memory, barriers, fences.
 #include <algorithm>
+#include <bit>
 
 #include "runtime/emulation/report.h"
 #include "runtime/emulation/shadow.h"
@@ -85,18 +86,42 @@ void block_barrier_at(const void* site) {
 
 void block_barrier() { block_barrier_at(EMU_SITE); }
 
+namespace {
+
+/// What one call of a numbered barrier must fulfil.
+void check_call(const NamedBarrier& b, int id, int threads, bool wait, Site site) {
+    const int most = machine.running->cta->threads;
+    if (id < 0 || id > 15) fail("emu.divergent-barrier", site, "comes to barrier {}: there are 16", id);
+    if (threads % machine.warp_size || threads <= 0) fail("emu.divergent-barrier", site, "comes to barrier {} for {} threads, which are not whole warps", id, threads);
+    if (threads > most) fail("emu.divergent-barrier", site, "comes to barrier {} for {} threads, but its block has {}", id, threads, most);
+    if (b.arrived && b.threads != threads) fail("emu.divergent-barrier", site, "comes to barrier {} for {} threads, others came for {}", id, threads, b.threads);
+    if (wait && !b.waiting.empty() && !same_site(b.site, site))
+        fail("emu.divergent-barrier", site, "waits at barrier {} while {} waits there at another one, in {}", id, describe(b.waiting.front()), place_of(b.site).text);
+}
+
+/// Hardware counts whole warps: all lanes of one come, or none.
+void check_warps(const NamedBarrier& b, int id, Site site) {
+    std::map<const Warp*, int> lanes;
+    for (const Thread* t : b.waiting) ++lanes[t->warp];
+    for (const auto& [w, n] : lanes)
+        if (n != std::popcount(w->exists)) fail("emu.divergent-barrier", site, "opens barrier {} with {} lanes of a warp that has {}", id, n, std::popcount(w->exists));
+}
+
+}  // namespace
+
 void named_barrier(int id, int threads, bool wait, const void* site) {
     if (id == 0 && threads == machine.running->cta->threads && wait) return block_barrier_at(site);
     NamedBarrier& b = machine.running->cta->named[id];
-    if (threads % machine.warp_size) fail("emu.divergent-barrier", site, "comes to barrier {} for {} threads, which are not whole warps", id, threads);
-    if (b.arrived && b.threads != threads) fail("emu.divergent-barrier", site, "comes to barrier {} for {} threads, others came for {}", id, threads, b.threads);
+    check_call(b, id, threads, wait, site);
     b.threads = threads;
     release(machine.running, b.clocks);
+    if (wait && b.waiting.empty()) b.site = site;
     if (wait) b.waiting.push_back(machine.running);
     if (++b.arrived < threads) {
         if (wait) stop("a named barrier", site);
         return;
     }
+    check_warps(b, id, site);
     for (Thread* t : b.waiting) {
         join(clocks_of(t), b.clocks);
         if (t != machine.running) make_ready(t);

@@ -41,7 +41,7 @@ void claim_registers(Thread* t, float* d, int count, Site site) {
 void check_operand(const WarpgroupMeeting& g, uint8_t* p, uint32_t bytes, uint32_t landed, Site site) {
     bool by_threads = false;
     each_cell(p, bytes, [&](Cell& c) {
-        const bool copied = c.writer == machine.copy_agent && c.init == 15 && !c.in_flight;
+        const bool copied = c.writer == machine.copy_agent && !c.generic && c.init == 15 && !c.in_flight;
         if (copied && c.write_clock > landed) fail("emu.missing-wait", site, "reads {} with wgmma, copied by the copy engine, and not every thread of the warpgroup waited for it", shared_name(p));
         by_threads |= !copied || !c.valid;
         if (c.generic && c.init && c.writer < machine.copy_agent && c.write_clock > machine.threads[c.writer]->fenced)

@@ -32,7 +32,7 @@ struct Warp {
 struct PendingCopy {
     uint32_t dst;
     const void* src;
-    uint32_t bytes, src_bytes, group;
+    uint32_t bytes, src_bytes, group, number;
     Site site;
 };
 
@@ -66,7 +66,7 @@ struct Thread : emu::View {
     Clocks clocks;
     uint32_t fenced;      ///< its own stores up to this clock are visible to the copy engine and to wgmma
     std::vector<PendingCopy> copies;
-    uint32_t copy_group;
+    uint32_t copy_group, copies_started;
     std::vector<PendingWgmma> wgmmas;
     std::vector<Accumulator> accumulators;
     uint32_t wgmma_group;
@@ -81,6 +81,7 @@ struct MBarrier {
 
 struct NamedBarrier {
     int arrived = 0, threads = 0;
+    Site site = nullptr;    ///< of the first that waits
     Clocks clocks;
     std::vector<Thread*> waiting;
 };

@@ -57,7 +57,7 @@ static Body met(const Body& stmts, bool copies) {
     for (const Stmt& s : stmts) {
         meet(out, s->loc, copies);
         const auto* l = std::get_if<Loop>(&s->node);
-        const bool together = (l && l->kind != LoopKind::Thread) || std::holds_alternative<If>(s->node);
+        const bool together = (l && l->kind != LoopKind::Thread) || std::holds_alternative<If>(s->node) || std::holds_alternative<Roles>(s->node);
         out.push_back(together ? map_bodies(s, [&](const Body& b) { return met(b, copies); }) : s);
     }
     if (!stmts.empty()) meet(out, stmts.back()->loc, copies);

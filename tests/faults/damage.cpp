@@ -57,6 +57,13 @@ Program without_sync_before(const Program& p, SyncOp op, const std::string& labe
     return rebuilt(p, [&](const Stmt& s) -> Body { return s.get() == found ? Body{} : Body{s}; });
 }
 
+Program without_sync_of(const Program& p, SyncOp op, const std::string& ring) {
+    return rebuilt(p, [&](const Stmt& s) -> Body {
+        const auto* y = std::get_if<Sync>(&s->node);
+        return y && y->op == op && y->name == ring ? Body{} : Body{s};
+    });
+}
+
 static Index exchanged(const Index& e, const std::function<Index(const Index&)>& f) {
     if (Index other = f(e)) return other;
     if (e->args.empty()) return e;

@@ -16,6 +16,7 @@ struct Scene {
 };
 Scene product();            ///< tiles of a product, staged through a ring
 Scene asynchronous();       ///< the same by asynchronous copies
+Scene roles();              ///< the same, the copies by a role of their own
 Scene rows();               ///< a sum a row, by a microkernel, and its use
 Scene columns();            ///< a reduction in slices
 Scene lifted();             ///< guards that became fills
@@ -59,6 +60,8 @@ ir::Program change_block(const ir::Program& p, const std::string& label, const s
 ir::Program without_block(const ir::Program& p, const std::string& label);
 /// The synchronisation of this kind that stands nearest before the block left out.
 ir::Program without_sync_before(const ir::Program& p, ir::SyncOp op, const std::string& label);
+/// All synchronisation of this kind on one ring left out.
+ir::Program without_sync_of(const ir::Program& p, ir::SyncOp op, const std::string& ring);
 /// Every node of an index expression replaced by what `f` answers for it, where it answers one.
 ir::Program change_index(const ir::Program& p, const std::function<ir::Index(const ir::Index&)>& f);
 void replace_all(std::string& text, const std::string& from, const std::string& to);

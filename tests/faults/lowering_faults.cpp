@@ -38,6 +38,8 @@ std::vector<Fault> lowering_faults() {
         {"distribute_blocks: no guard of the threads", on(product(), "gfx90a"), {"run.D1", Cause::Lowering, {1}, "distribute_blocks"}, {}, "distribute_blocks", without_tile_guards},
         {"place_barriers: no wait for copies", asynchronous(), {"emu.missing-wait", Cause::Lowering, {6}, "place_barriers"}, {}, "place_barriers",
          [](const Program& p) { return without_sync_before(p, SyncOp::CopyWait, "y"); }},
+        {"split_roles: a ring is not released", roles(), {"run.D7", Cause::Lowering, {5}, "split_roles"}, {}, "split_roles", [](const Program& p) { return without_sync_of(p, SyncOp::Release, "w.t"); }},
+        {"place_slots: a ring is not waited for", roles(), {"run.D6", Cause::Lowering, {5}, "place_slots"}, {}, "place_slots", [](const Program& p) { return without_sync_of(p, SyncOp::Wait, "w.t"); }},
         {"check_resources: none", large(), {"emu.shared-limit", Cause::Lowering, {1, 3}, "check_resources"}, {}, "check_resources", [](const Program& p) { return p; }},
     };
 }

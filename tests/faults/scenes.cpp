@@ -26,6 +26,12 @@ Scene asynchronous() {
             {{"M", 5}, {"N", 7}, {"K", 20}}};
 }
 
+Scene roles() {
+    Scene s = product();
+    s.steps.back() = R"({"pass": "warp_specialize", "scope": ["n.o"], "params": {"copies": ["x.t", "w.t"], "stages": 2}})";
+    return s;
+}
+
 Scene rows() {
     return {R"(program rms(M, N) {
   x: in f32[M, N]

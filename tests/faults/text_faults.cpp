@@ -27,6 +27,8 @@ std::vector<Fault> text_faults() {
              replace_all(t, "copy_async_bytes(shared_dst, global_src, Bytes, Bytes)", "copy_async_bytes(shared_dst, global_src, Bytes, Bytes / 2)");
          }},
         {"text: guard off by one", product(), {"emu.bounds", Cause::Text, {1}, ""}, {}, {}, {}, [](std::string& t) { replace_all(t, "(m < 5)", "(m <= 5)"); }},
+        {"text: one arrival too many is waited for", roles(), {"emu.deadlock", Cause::Text, {5}, ""}, {}, {}, {}, [](std::string& t) { replace_all(t, "rings_begin(x_t_full, 2, 1);", "rings_begin(x_t_full, 2, 2);"); }},
+        {"text: a slot that nobody waits for", roles(), {"emu.deadlock", Cause::Text, {5}, ""}, {}, {}, {}, [](std::string& t) { replace_first(t, "ring_wait(x_t_empty", "(void)(x_t_empty", "role producer"); }},
         {"text: a removed barrier", product(), {"emu.race", Cause::Text, {4}, ""}, {}, {}, {}, [](std::string& t) { replace_first(t, "block_barrier();", "", "__global__"); }},
         {"text: a removed barrier where a pipeline keeps its sums", product(), {"emu.race", Cause::Text, {3, 5}, ""}, {}, {}, {},
          [](std::string& t) {

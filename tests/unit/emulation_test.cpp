@@ -120,6 +120,28 @@ std::vector<Planted> barriers() {
     };
 }
 
+std::vector<Planted> parts_of_a_block() {
+    const Bench meet = body("group", "    group_barrier(1, 128);\n    y[t] = 0;");
+    const std::string ring = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 0, 512);\n    ACU_SHARED(RingBarrier, bars, 2048, 2);\n    if (t == 0) rings_begin(bars, 2, 2);\n    block_barrier();\n    if (t < 64) {\n        s[t] = x[t];\n",
+                      filled = ring + "        warp_arrive(bars[0]);\n    } else {\n", read = "        y[t - 64] = s[127 - t];\n    }\n", rest = "    if (t >= 64) y[t] = 0;\n    block_barrier();\n    if (t == 0) rings_end(bars, 2);";
+    const std::string headers = "group copy async ring roles", waits = "        ring_wait(bars[0], 0);\n";
+    const Bench good = body(headers, filled + waits + read + rest);
+    const std::string copies = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 0, 512);\n    ACU_SHARED(RingBarrier, bars, 2048, 1);\n    if (t == 0) rings_begin(bars, 1, 128);\n    block_barrier();\n"
+                               "    copy_async<16>(s + 4 * t, x + 4 * (t & 63), 16);\n    ring_arrive_copies(bars[0]);\n";
+    return {
+        {"named barrier for two numbers of threads", "emu.divergent-barrier", body("group", "    group_barrier(1, t < 64 ? 128 : 64);\n    y[t] = 0;"), meet},
+        {"named barrier for a half warp", "emu.divergent-barrier", body("group", "    if (t < 16) group_barrier(1, 32);\n    y[t] = 0;"), meet},
+        {"named barrier by half warps", "emu.divergent-barrier", body("group", "    if (t % 32 < 16) group_barrier(1, 64);\n    y[t] = 0;"), meet},
+        {"named barrier that a warp skips", "emu.deadlock", body("group", "    if (t < 96) group_barrier(1, 128);\n    y[t] = 0;"), meet},
+        {"two named barriers taken for one", "emu.divergent-barrier", body("group", "    if (t < 64) {\n        group_barrier(1, 128);\n    } else {\n        group_barrier(1, 128);\n    }\n    y[t] = 0;"), meet},
+        {"named barrier that is none of 16", "emu.divergent-barrier", body("group", "    group_barrier(16, 128);\n    y[t] = 0;"), meet},
+        {"role that does not wait for another", "emu.uninitialised", body(headers, filled + read + rest), good},
+        {"role that waits for an arrival that never comes", "emu.deadlock", body(headers, ring + "    } else {\n" + waits + read + rest), good},
+        {"mbarrier that is left and used", "emu.mbarrier", body(headers, filled + waits + read + rest + "\n    if (t == 0) ring_arrive(bars[1]);"), good},
+        {"copies that nobody waits for", "emu.missing-wait", body(headers, copies + "    y[t] = s[4 * t];"), body(headers, copies + "    ring_wait(bars[0], 0);\n    y[t] = s[127 - t];")},
+    };
+}
+
 std::vector<Planted> accesses() {
     const std::string ticket = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(unsigned, place, 0, 1);\n    __syncthreads();\n    if (t == 0) *place = atomicAdd((unsigned*)(y + 255), 1u);\n    __syncthreads();\n"
                                "    if (*place == 1) y[128 + t] = y[t] + y[64 + t];";
@@ -172,7 +194,7 @@ std::map<std::string, std::unique_ptr<Module>> modules_of(const std::vector<Plan
     for (const auto& [target, text] : texts) {
         const auto device = open_device({DeviceId::Kind::Emulated, 0, target}, {});
         REQUIRE(device);
-        auto module = (*device)->load(whole_text(target == "gfx90a" ? "group" : "group copy async ring", text), "planted.cu");
+        auto module = (*device)->load(whole_text(target == "gfx90a" ? "group" : "group copy async ring roles", text), "planted.cu");
         REQUIRE_MESSAGE(module, (module ? "" : module.why().message + module.why().notes[0].text));
         modules[target] = std::move(*module);
     }
@@ -237,6 +259,7 @@ TEST_CASE("emulation: planted bugs are found, and correct twins are not") {
         return;
     }
     SUBCASE("barriers") { check_planted(barriers()); }
+    SUBCASE("parts of a block") { check_planted(parts_of_a_block()); }
     SUBCASE("accesses") { check_planted(accesses()); }
     SUBCASE("warps and copies") { check_planted(warps_and_copies()); }
 }

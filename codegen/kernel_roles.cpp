@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <utility>
+
+#include "codegen/kernel_writer.h"
+#include "ir/analysis/affine.h"
+
+namespace acu::codegen {
+
+using namespace ir;
+
+/// Of every target that has barriers in shared memory.
+constexpr int64_t warp = 32;
+
+/// Each slot of a ring has two barriers: `full`, at which those who fill it arrive, and `empty`, at which those arrive who have read it. A turn is a barrier, too.
+static std::string full(const std::string& ring) { return ring + ".full"; }
+static std::string empty(const std::string& ring) { return ring + ".empty"; }
+
+/// Rings that a role fills by asynchronous copies.
+static void asynchronous(const Role& role, std::set<std::string>& out) {
+    for_each_block(role.body, [&](const Block& b, Loc) {
+        if (b.via == "common.copy_async") out.insert(b.outs[0].tensor);
+    });
+}
+
+/// One arrival a warp; of asynchronous copies, one a thread, too.
+void KernelWriter::count_arrivals(const Role& role, const Sync& y, std::map<std::string, Meeting>& out) const {
+    const bool turn = y.op == SyncOp::Take || y.op == SyncOp::Pass;
+    if (!turn && y.op > SyncOp::Release) return;
+    const Ring ring = turn ? Ring{1, {}, 1} : writer_.decl(y.name).ring;
+    const int64_t warps = role.threads / warp;
+    const auto at = [&](const std::string& name) -> Meeting& { return out.emplace(name, Meeting{ring.versions, 1}).first->second; };
+    switch (y.op) {
+        case SyncOp::Acquire: at(empty(y.name)); return;
+        case SyncOp::Wait: at(full(y.name)); return;
+        case SyncOp::Take: at(y.name); return;
+        case SyncOp::Commit: at(full(y.name)).arrivals = warps + (asynchronous_.contains(y.name) ? role.threads : 0); return;
+        case SyncOp::Release: at(empty(y.name)).arrivals = ring.readers * warps; return;
+        default: at(y.name).arrivals = warps; return;
+    }
+}
+
+std::map<std::string, KernelWriter::Meeting> KernelWriter::meetings(const Roles& r) const {
+    std::map<std::string, Meeting> out;
+    for (const Role& role : r.roles)
+        any_inside(role.body, [&](const Stmt& s) {
+            if (const auto* y = std::get_if<Sync>(&s->node)) count_arrivals(role, *y, out);
+            return false;
+        });
+    return out;
+}
+
+/// if (thread < 32) { producer } else if (thread < 160) { consumer }, between two barriers of the block: barriers of rings live from the one to the other.
+void KernelWriter::roles(const Roles& r) {
+    for (const char* h : {"ring", "roles"}) headers_.insert(h);
+    for (const Role& role : r.roles) asynchronous(role, asynchronous_);
+    const auto all = meetings(r);
+    for (const auto& [name, m] : all) share(names_.buffer(name), "RingBarrier", m.slots, (8 * m.slots + 127) / 128 * 128, 128);
+    const auto by_one = [&](const auto& what) {
+        line("if ({} == 0) {{", thread_name);
+        ++depth_;
+        for (const auto& [name, m] : all) what(names_.buffer(name), m);
+        --depth_;
+        line("}}");
+    };
+    by_one([&](const std::string& name, const Meeting& m) { line("rings_begin({}, {}, {});", name, m.slots, m.arrivals); });
+    line("block_barrier();");
+    int64_t first = 0;
+    for (size_t i = 0; i < r.roles.size(); ++i) {
+        line("{}if ({} < {}) {{", i ? "} else " : "", thread_name, first + r.roles[i].threads);
+        role(r.roles[i], first, static_cast<int>(i) + 1);
+        first += r.roles[i].threads;
+    }
+    line("}}");
+    line("block_barrier();");
+    by_one([&](const std::string& name, const Meeting& m) { line("rings_end({}, {});", name, m.slots); });
+    passed_.clear();
+}
+
+/// What a role knows of its loops does not hold for another, and its threads count from 0.
+void KernelWriter::role(const Role& role, int64_t first, int number) {
+    const analysis::Facts before = facts_;
+    const int64_t threads = std::exchange(threads_, role.threads);
+    const std::string barrier = std::exchange(barrier_, role.threads > warp ? fmt::format("group_barrier({}, {});", number, role.threads) : "warp_barrier();");
+    ++depth_;
+    line("// role {}", role.name);
+    if (first) line("const Index {} = (Index)threadIdx.x - {};", thread_name, first);
+    body(role.body);
+    --depth_;
+    facts_ = before, threads_ = threads, barrier_ = barrier;
+}
+
+/// Item n of a ring of s slots is in slot n % s, and in phase n / s of its barriers: a wait is for the end of that phase, or of the one before.
+void KernelWriter::ring_sync(const Sync& y) {
+    const Index slots = constant(writer_.decl(y.name).ring.versions), n = y.key[0], phase = div(n, slots);
+    const std::string slot = writer_.index(analysis::normal(mod(n, slots)));
+    const auto at = [&](const std::string& name) { return fmt::format("{}[{}]", names_.buffer(name), slot); };
+    const auto parity = [&](const Index& p) { return writer_.index(analysis::normal(mod(p, constant(2)))); };
+    switch (y.op) {
+        case SyncOp::Acquire: return line("ring_wait({}, (int)({}));", at(empty(y.name)), parity(phase + constant(1)));
+        case SyncOp::Wait: return line("ring_wait({}, (int)({}));", at(full(y.name)), parity(phase));
+        case SyncOp::Release: return line("warp_arrive({});", at(empty(y.name)));
+        default:
+            if (asynchronous_.contains(y.name)) line("ring_arrive_copies({});", at(full(y.name)));
+            return line("warp_arrive({});", at(full(y.name)));
+    }
+}
+
+/// A turn that is given before the roles start is counted: the first to take it does not wait.
+void KernelWriter::turn(const Sync& y) {
+    if (barrier_ == block_barrier) passed_[y.name] += y.op == SyncOp::Pass;
+    else if (y.op == SyncOp::Pass) line("warp_arrive({}[0]);", names_.buffer(y.name));
+    else line("ring_wait({}[0], (int)({}));", names_.buffer(y.name), writer_.index(analysis::normal(mod(y.key[0] + constant(passed_[y.name]), constant(2)))));
+}
+
+}  // namespace acu::codegen
