@@ -98,31 +98,54 @@ static std::string_view tag_of(Monoid m) {
     }
 }
 
+/// Shared memory for what the warps of a block exchange, one value a warp.
+std::string KernelWriter::scratch_of(DType type) {
+    const std::string scratch = fmt::format("scratch_{}", name_of(type));
+    const auto size = static_cast<int64_t>(info(type).bytes);
+    if (shared_text_.find(" " + scratch + ",") == std::string::npos) share(scratch, element_type(type), 32, 32 * size, 128);
+    return scratch;
+}
+
 /// out op= part[j] over j! in threads: all threads call the microkernel; a result that every thread keeps is combined in each, another by one thread.
 void KernelWriter::collective(const Block& b) {
-    const std::string& part = b.vals[0]->name;
-    const Decl &from = writer_.decl(part), &to = writer_.decl(b.outs[0].tensor);
+    const Decl& to = writer_.decl(b.outs[0].tensor);
     headers_.insert("reduce");
-    std::string call = fmt::format("warp_reduce<{}>({})", tag_of(b.monoid), names_.buffer(part));
-    if (b.via == "common.block_reduce") {
-        const std::string scratch = fmt::format("scratch_{}", name_of(from.type));
-        const auto size = static_cast<int64_t>(info(from.type).bytes);
-        if (shared_text_.find(" " + scratch + ",") == std::string::npos) share(scratch, element_type(from.type), 32, 32 * size, 128);
-        call = fmt::format("block_reduce<{}>({}, {}, (int){}, {})", tag_of(b.monoid), names_.buffer(part), scratch, thread_name, threads_);
-    }
     line("{{");
     ++depth_;
-    line("const {} total = {};", element_type(from.type), call);
+    const std::string found = is_pair(b.monoid) ? joined_pair(b) : joined(b);
     std::string guard = to.layout ? "" : fmt::format("{} == 0", thread_name);
     for (const Axis& a : b.axes)
         if (a.kind == AxisKind::Par) names_.alias(a.name, std::string(thread_name));
-    for (const Value& g : b.guards) guard += fmt::format("{}({})", guard.empty() ? "" : " && ", writer_.value(g));
-    const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts);
-    const bool narrow = widened(to.type) != to.type;
-    const std::string text = narrow ? narrow_combined(b, to.type, state, "total") : combined(b.monoid, to.type, state, writer_.stored("total", from.type, to.type));
-    line("{}{}", guard.empty() ? "" : fmt::format("if ({}) ", guard), text);
+    for (const Value& g : b.guards)
+        if (!is_pair(b.monoid) || &g != &b.guards.back()) guard += fmt::format("{}({})", guard.empty() ? "" : " && ", writer_.value(g));
+    if (is_pair(b.monoid)) guard += guard.empty() ? "place >= 0" : " && place >= 0";
+    line("{}{}", guard.empty() ? "" : fmt::format("if ({}) ", guard), found);
     --depth_;
     line("}}");
+}
+
+/// Writes the call; answers the statement that combines its result with the state.
+std::string KernelWriter::joined(const Block& b) {
+    const std::string& part = b.vals[0]->name;
+    const Decl &from = writer_.decl(part), &to = writer_.decl(b.outs[0].tensor);
+    std::string call = fmt::format("warp_reduce<{}>({})", tag_of(b.monoid), names_.buffer(part));
+    if (b.via == "common.block_reduce") call = fmt::format("block_reduce<{}>({}, {}, (int){}, {})", tag_of(b.monoid), names_.buffer(part), scratch_of(from.type), thread_name, threads_);
+    line("const {} total = {};", element_type(from.type), call);
+    const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts);
+    const bool narrow = widened(to.type) != to.type;
+    return narrow ? narrow_combined(b, to.type, state, "total") : combined(b.monoid, to.type, state, writer_.stored("total", from.type, to.type));
+}
+
+std::string KernelWriter::joined_pair(const Block& b) {
+    const Decl &value = writer_.decl(b.vals[0]->name), &place = writer_.decl(b.vals[1]->name);
+    const char* tag = b.monoid == Monoid::ArgMin ? "ArgMin" : "ArgMax";
+    line("{} best = {};", element_type(value.type), names_.buffer(value.name));
+    line("i64 place = {};", names_.buffer(place.name));
+    if (b.via == "common.warp_reduce_pair") line("warp_reduce_pair<{}>(best, place);", tag);
+    else line("block_reduce_pair<{}>(best, place, {}, {}, (int){}, {});", tag, scratch_of(value.type), scratch_of(place.type), thread_name, threads_);
+    const DType state = writer_.decl(b.outs[0].tensor).type;
+    return fmt::format("keep_best<{}>({}, {}, {}, place);", b.monoid == Monoid::ArgMin, writer_.element(b.outs[0].tensor, b.outs[0].subscripts), writer_.element(b.outs[1].tensor, b.outs[1].subscripts),
+                       writer_.stored("best", value.type, state));
 }
 
 void KernelWriter::sync(const Sync& y) {

@@ -88,7 +88,7 @@ bool KernelWriter::vector_block(const Block& whole) {
     const auto [b, reduced] = chunk_inside(whole);
     const auto chunk = chunk_of(b);
     const auto guards = chunk ? guards_of(b.guards, chunk->axis) : std::nullopt;
-    if (!guards || is_pair(b.monoid) || is_scatter(b)) return false;
+    if (!guards || is_scatter(b)) return false;
     std::vector<Value> loads;
     for (const Value& v : b.vals) certain_loads(v, loads);
     std::erase_if(loads, [&](const Value& v) { return !side_by_side(writer_.decl(v->name), v->subscripts, chunk->axis); });

@@ -385,7 +385,7 @@ class Interpreter {
 
     void block(const Block& b) {
         ++run_.serial;
-        if (b.via == block_collective) epoch_ = 0;    // it holds barriers
+        if (b.via.starts_with(block_collective)) epoch_ = 0;    // it holds barriers
         if (run_.shuffled && std::ranges::none_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; })) return shuffled_points(b);
         points(b, 0);
     }

@@ -135,7 +135,7 @@ class Placement {
         seen_in(s, l ? mapping_of(*l) : "", mine);
         separate(s, mine, pending, out);
         const auto* b = std::get_if<Block>(&s->node);
-        if (b && b->via == "common.block_reduce" && collectives_meet_) pending.clear();
+        if (b && meets_in_block(*b) && collectives_meet_) pending.clear();
         for (Seen& x : mine) add(pending, std::move(x));
         out.push_back(s);
     }

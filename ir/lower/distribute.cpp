@@ -276,13 +276,18 @@ class Distribution {
     // ---- collectives
 
     /// out[i] op= v over k!   ->   part[t] = id;  for t { part[t] op= v over my k };  out[i] op= part[j] over j! in threads      (i: one after another)
+    /// Of a pair the second part holds positions; -1 where a thread found none.
     Body collective(const Stmt& s, const Block& b) {
-        const Decl& state = find(b.outs[0].tensor);
-        Decl part{fresh_buffer(b.label + ".part"), Scope::Register, widened(state.type), {}};
-        part.layout = Layout(0);
-        made_.push_back(with_threads(part));
-        decls_.insert_or_assign(part.name, part);
-        Body rows{fill(s, part, b), partial(s, part, b), combine(s, part, b)};
+        std::vector<Decl> parts;
+        for (const Access& o : b.outs) {
+            const DType type = find(o.tensor).type;
+            Decl part{fresh_buffer(b.label + (parts.empty() ? ".part" : ".place")), Scope::Register, parts.empty() ? widened(type) : type, {}};
+            part.layout = Layout(0);
+            made_.push_back(with_threads(part));
+            decls_.insert_or_assign(part.name, part);
+            parts.push_back(std::move(part));
+        }
+        Body rows{fill(s, parts, b), partial(s, parts, b), combine(s, parts, b)};
         for (const Axis& a : axes_of_kind(b, true)) {
             Loop l;
             l.var = fresh(a.name + ".r");
@@ -308,31 +313,36 @@ class Distribution {
         return d;
     }
 
-    Stmt fill(const Stmt& s, const Decl& part, const Block& b) {
+    Stmt fill(const Stmt& s, const std::vector<Decl>& parts, const Block& b) {
         Loop t = thread_loop(threads_);
-        t.body = {with_node(s, Block{part.name + ".init", {}, {{part.name, {ir::name(t.var)}}}, Monoid::None, {identity(b.monoid, part.type)}})};
+        for (const Decl& part : parts) {
+            const Value empty = &part == &parts[0] ? identity(b.monoid, part.type) : integer(-1, part.type);
+            t.body.push_back(with_node(s, Block{part.name + ".init", {}, {{part.name, {ir::name(t.var)}}}, Monoid::None, {empty}}));
+        }
         return with_node(s, std::move(t));
     }
 
-    Stmt partial(const Stmt& s, const Decl& part, Block b) {
+    Stmt partial(const Stmt& s, const std::vector<Decl>& parts, Block b) {
         std::vector<Axis> reduced = axes_of_kind(b, false);
         for (Axis& a : reduced) a.kind = AxisKind::Par;    // spread like points; the state is the thread's own
-        b.label = part.name;
+        b.label = parts[0].name;
         b.via.clear();
-        b.outs = {{part.name, {}}};
+        b.outs.clear();
+        for (const Decl& part : parts) b.outs.push_back({part.name, {}});
         Stmt out = spread(with_node(s, b), b, reduced, {});
         return out;
     }
 
-    Stmt combine(const Stmt& s, const Decl& part, const Block& b) {
-        const Layout* all = layout(b.outs[0].tensor);
+    Stmt combine(const Stmt& s, const std::vector<Decl>& parts, const Block& b) {
         const std::string j = fresh("j"), t = fresh("t");
-        Block n{b.label, {}, b.outs, b.monoid, {load(part.name, part.type, {ir::name(j)})}};
+        Block n{b.label, {}, b.outs, b.monoid, {}};
+        for (const Decl& part : parts) n.vals.push_back(load(part.name, part.type, {ir::name(j)}));
         for (const Value& g : b.guards)
             if (!analysis::meet(analysis::names_in(g), reduced_names(b))) n.guards.push_back(g);
-        if (all) {
+        if (parts.size() > 1) n.guards.push_back(binary(Op::Ge, n.vals[1], integer(0, parts[1].type)));
+        if (layout(b.outs[0].tensor)) {
             n.axes.push_back({t, AxisKind::Par, constant(0), constant(threads_)});
-            n.outs[0].subscripts.insert(n.outs[0].subscripts.begin(), ir::name(t));
+            for (Access& o : n.outs) o.subscripts.insert(o.subscripts.begin(), ir::name(t));
         }
         n.axes.push_back({j, AxisKind::Red, constant(0), constant(threads_)});
         n.via = b.via;

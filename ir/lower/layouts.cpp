@@ -103,6 +103,8 @@ class Inference {
             if (t.write && is(t.tensor, Place::Spread)) return t.tensor;
             if (!t.write && is(t.tensor, Place::Spread) && !own_cell(reduced, t.subscripts, tiles_.at(t.tensor))) return t.tensor;
         }
+        for (const Access& o : b.outs)    // value and position go to the same threads
+            if (is(o.tensor, Place::Replicated) && std::ranges::any_of(b.outs, [&](const Access& x) { return is(x.tensor, Place::Shared); })) return o.tensor;
         return disagree(b, reduced);
     }
 

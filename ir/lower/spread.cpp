@@ -6,9 +6,11 @@
 
 namespace acu::ir::lower {
 
+bool meets_in_block(const Block& b) { return b.via.starts_with("common.block_reduce"); }
+
 bool is_collective(const Block& b) {
     const bool reduces = std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; });
-    return reduces && !is_pair(b.monoid) && (b.via == "common.block_reduce" || b.via == "common.warp_reduce");
+    return reduces && (meets_in_block(b) || b.via.starts_with("common.warp_reduce"));
 }
 
 template <class List, class F>
