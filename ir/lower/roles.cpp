@@ -133,7 +133,8 @@ Result<Program> split_roles(const Program& p, const Target& target) {
     for (Stmt& s : out.body) {
         if (!has_roles({s})) continue;
         const auto* l = std::get_if<Loop>(&s->node);
-        if (!target.mbarrier || !l)
+        if (!l) return Diagnostic{"lower.roles", s->loc, "roles stand in no loop", {}, "bind a loop around them to grid"};
+        if (!target.mbarrier)
             return Diagnostic{"lower.roles", s->loc, fmt::format("{} has no barriers in shared memory by which roles could wait for each other", target.name), {}, "leave out warp_specialize: pipeline starts copies ahead in one role"};
         const auto items = Items::of(*l);
         if (!items) return items.why();
