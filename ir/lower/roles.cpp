@@ -23,6 +23,14 @@ bool has_sync(const Body& body, SyncOp op, const std::string& name = {}) {
     });
 }
 
+/// Those that may be bound inside a role are of a warp.
+bool has_collective(const Body& body) {
+    return any_inside(body, [](const Stmt& s) {
+        const auto* b = std::get_if<Block>(&s->node);
+        return b && is_collective(*b);
+    });
+}
+
 std::set<std::string> declared(const Body& body) {
     Decls all;
     collect_decls(body, all);
@@ -76,7 +84,7 @@ class Split {
         Roles n = r;
         int64_t sum = 0;
         for (Role& role : n.roles) {
-            if (!role.threads) role.threads = has_sync(role.body, SyncOp::Acquire) ? warp_ : planned_;
+            if (!role.threads) role.threads = has_sync(role.body, SyncOp::Acquire) || has_collective(role.body) ? warp_ : planned_;
             check(role.threads % warp_ == 0, loc, fmt::format("the {} threads of the role `{}` are no whole warps of {}", role.threads, role.name, warp_));
             alone(role);
             role.body = items.numbered_turns(own_names(role.body));
