@@ -23,6 +23,14 @@ bool has_sync(const Body& body, SyncOp op, const std::string& name = {}) {
     });
 }
 
+/// Those that may be bound inside a role are of a warp.
+bool has_collective(const Body& body) {
+    return any_inside(body, [](const Stmt& s) {
+        const auto* b = std::get_if<Block>(&s->node);
+        return b && is_collective(*b);
+    });
+}
+
 std::set<std::string> declared(const Body& body) {
     Decls all;
     collect_decls(body, all);
@@ -76,7 +84,7 @@ class Split {
         Roles n = r;
         int64_t sum = 0;
         for (Role& role : n.roles) {
-            if (!role.threads) role.threads = has_sync(role.body, SyncOp::Acquire) ? warp_ : planned_;
+            if (!role.threads) role.threads = has_sync(role.body, SyncOp::Acquire) || has_collective(role.body) ? warp_ : planned_;
             check(role.threads % warp_ == 0, loc, fmt::format("the {} threads of the role `{}` are no whole warps of {}", role.threads, role.name, warp_));
             alone(role);
             role.body = items.numbered_turns(own_names(role.body));
@@ -133,7 +141,8 @@ Result<Program> split_roles(const Program& p, const Target& target) {
     for (Stmt& s : out.body) {
         if (!has_roles({s})) continue;
         const auto* l = std::get_if<Loop>(&s->node);
-        if (!target.mbarrier || !l)
+        if (!l) return Diagnostic{"lower.roles", s->loc, "roles stand in no loop", {}, "bind a loop around them to grid"};
+        if (!target.mbarrier)
             return Diagnostic{"lower.roles", s->loc, fmt::format("{} has no barriers in shared memory by which roles could wait for each other", target.name), {}, "leave out warp_specialize: pipeline starts copies ahead in one role"};
         const auto items = Items::of(*l);
         if (!items) return items.why();

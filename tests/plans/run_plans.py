@@ -12,6 +12,7 @@ sys.path[:0] = [str(HERE.parent / "cli"), str(HERE)]
 import conversion  # noqa: E402, F401
 import refusals  # noqa: E402, F401
 import replay  # noqa: E402, F401
+import roles  # noqa: E402, F401
 import schema  # noqa: E402, F401
 from harness import main  # noqa: E402
 
