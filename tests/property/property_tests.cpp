@@ -104,15 +104,17 @@ std::optional<Subject> smaller(Session& session, const frontend::Module& m, cons
 }
 
 std::optional<Scene> scene_of(Session& session, const frontend::Module& m, const std::string& name, property::Random& random) {
-    auto s = smaller(session, m, name, random);
-    if (!s) return {};
-    auto in = make_inputs(*s, {}, random());
-    if (!in) return {};
-    Program loops = lower::lower_reductions(s->op.program);
-    Scene out{name, std::move(*s), std::move(*in), std::move(loops), {}};
-    out.expected = out.inputs.arrays;
-    if (!interpret(lower::in_float64(out.loops), out.inputs.arguments, out.expected)) return {};
-    return out;
+    for (int attempt = 0; attempt < 20; ++attempt) {
+        auto s = smaller(session, m, name, random);
+        if (!s) return {};
+        auto in = make_inputs(*s, {}, random());    // offsets of segments may not fit the sizes that were drawn
+        if (!in) continue;
+        Program loops = lower::lower_reductions(s->op.program);
+        Scene out{name, std::move(*s), std::move(*in), std::move(loops), {}};
+        out.expected = out.inputs.arrays;
+        if (interpret(lower::in_float64(out.loops), out.inputs.arguments, out.expected)) return out;
+    }
+    return {};
 }
 
 // ---- comparison in f64
