@@ -42,27 +42,48 @@ static bool mentions_any(const Index& e, const Loop& l) {
     return names.contains(l.var) || std::ranges::any_of(l.lets, [&](const Let& x) { return names.contains(x.name); });
 }
 
+static bool joins_lanes(const Body& body) {
+    return any_inside(body, [](const Stmt& x) {
+        const auto* b = std::get_if<Block>(&x->node);
+        return b && b->via.starts_with("common.warp_");
+    });
+}
+
+/// The threads of a kernel whose plan does not say: one warp where one joins its lanes, outside of roles.
+static int64_t threads_for(const Loop& l, const Target& target) {
+    const bool roles = any_inside(l.body, [](const Stmt& x) { return std::holds_alternative<Roles>(x->node); });
+    return l.threads ? l.threads : !roles && joins_lanes(l.body) ? target.warp : default_threads;
+}
+
+static Status check_lanes(const Stmt& s, const Target& target) {
+    const auto& l = std::get<Loop>(s->node);
+    const bool roles = any_inside(l.body, [](const Stmt& x) { return std::holds_alternative<Roles>(x->node); });
+    if (roles || l.threads == target.warp || !joins_lanes(l.body)) return ok();
+    return Diagnostic{"lower.threads", s->loc, fmt::format("a microkernel joins the {} lanes of a warp, but the kernel of `{}` has {} threads", target.warp, l.var, l.threads), {}, "bind what joins a block, or give the kernel one warp"};
+}
+
 /// The outer loops of a kernel stay grid loops as far as they are a perfect nest whose extents do not depend on each other.
-static Stmt grid_nest(const Stmt& s, const std::vector<const Loop*>& above) {
+static Stmt grid_nest(const Stmt& s, const std::vector<const Loop*>& above, const Target& target) {
     const auto& l = std::get<Loop>(s->node);
     Loop n = l;
-    if (above.empty()) n.threads = threads_of(l);    // what tells a planned kernel from one of one thread a cell
+    if (above.empty()) n.threads = threads_for(l, target);    // what tells a planned kernel from one of one thread a cell
     std::vector<const Loop*> all = above;
     all.push_back(&l);
     const Loop* inner = l.body.size() == 1 ? std::get_if<Loop>(&l.body[0]->node) : nullptr;
     const bool nests = inner && inner->kind == LoopKind::Grid && l.allocs.empty() && std::ranges::none_of(all, [&](const Loop* a) { return mentions_any(inner->extent, *a); });
     n.body.clear();
-    for (const Stmt& x : l.body) n.body.push_back(nests ? grid_nest(x, all) : inside_block(x));
+    for (const Stmt& x : l.body) n.body.push_back(nests ? grid_nest(x, all, target) : inside_block(x));
     return with_node(s, std::move(n));
 }
 
-Result<Program> form_kernels(const Program& p, const Target&) {
+Result<Program> form_kernels(const Program& p, const Target& target) {
     Program q = p;
     for (Stmt& s : q.body) {
         if (std::holds_alternative<Block>(s->node)) continue;
         const auto* l = std::get_if<Loop>(&s->node);
         if (l && l->kind == LoopKind::Grid) {
-            s = grid_nest(s, {});
+            s = grid_nest(s, {}, target);
+            if (const Status lanes = check_lanes(s, target); !lanes) return lanes.why();
             continue;
         }
         Loop one;
@@ -70,8 +91,10 @@ Result<Program> form_kernels(const Program& p, const Target&) {
         one.kind = LoopKind::Grid;
         one.extent = constant(1);
         one.body = {inside_block(s)};
-        one.threads = l ? threads_of(*l) : default_threads;
+        one.threads = l ? l->threads : 0;
+        one.threads = threads_for(one, target);
         s = make_stmt(s->loc, std::move(one));
+        if (const Status lanes = check_lanes(s, target); !lanes) return lanes.why();
     }
     return fallback_plan(q);
 }

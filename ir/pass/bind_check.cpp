@@ -56,6 +56,8 @@ void check_group(const Microkernel& m, const Place& at, const Context& context) 
     const bool whole = m.group < ThreadGroup::Block || at.role.empty();
     need(whole, "bind.shape", fmt::format("`{}` stands in the role `{}`, but all threads of a {} call `{}` together", label, at.role, name_of(m.group), m.id), "bind one for a warp there", at.stmt->loc);
     need(m.group == ThreadGroup::Thread || threads % warp == 0, "bind.shape", fmt::format("the {} threads of `{}` are no whole warps of {}", threads, label, warp), "", at.stmt->loc);
+    need(m.group != ThreadGroup::Warp || threads == 0 || threads == warp || !at.role.empty(), "bind.shape", fmt::format("`{}` runs on {} threads, but `{}` joins one warp of {}", label, threads, m.id, warp),
+         "bind what joins a block, or give the kernel one warp", at.stmt->loc);
     need(m.group != ThreadGroup::Block || threads <= m.most_threads, "bind.shape", fmt::format("`{}` runs on {} threads, but `{}` on at most {}", label, threads, m.id, m.most_threads), "", at.stmt->loc);
     const bool cluster = std::ranges::any_of(loops_of(at.above), [](const Stmt& s) { return any_inside({s}, [](const Stmt& x) { return as_loop(x) && as_loop(x)->kind == LoopKind::Cluster; }); });
     need(m.group != ThreadGroup::Cluster || cluster, "bind.shape", fmt::format("`{}` stands in no kernel with a cluster loop, over whose blocks `{}` could reduce", label, m.id), "bind a loop to cluster first", at.stmt->loc);
