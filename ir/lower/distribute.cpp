@@ -22,7 +22,7 @@ class Distribution {
     Distribution(const Program& p, const Loop& kernel, const Loop& outermost, const Target& target) : p_(p), threads_(outermost.threads), warp_(target.warp), threads_of_(threads_of_tiles(outermost)) {
         collect_decls(kernel.body, decls_);
         for (const Decl& d : kernel.allocs) decls_.insert_or_assign(d.name, d);
-        names_taken({make_stmt({}, kernel)});
+        taken_ = names_used(p, {make_stmt({}, outermost)});
     }
 
     Loop kernel(const Loop& l) {
@@ -36,19 +36,6 @@ class Distribution {
   private:
     // ---- names
 
-    void names_taken(const Body& stmts) {
-        for (const Stmt& s : stmts) {
-            if (const auto* l = std::get_if<Loop>(&s->node)) {
-                taken_.insert(l->var);
-                for (const Let& x : l->lets) taken_.insert(x.name);
-            }
-            for (const Body* b : bodies_of(s)) names_taken(*b);
-        }
-        for_each_block(stmts, [&](const Block& b, Loc) {
-            for (const Axis& a : b.axes) taken_.insert(a.name);
-        });
-        for (const Dim& d : p_.dims) taken_.insert(d.name);
-    }
     std::string fresh(const std::string& stem) {
         std::string s = stem;
         for (int i = 2; !taken_.insert(s).second; ++i) s = stem + std::to_string(i);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/analysis/affine.h"
 #include "ir/lower/lower.h"
 
 namespace acu::ir::lower {
@@ -65,8 +66,15 @@ class Fallback {
         const size_t states = is_pair(b.monoid) ? 2 : 1;
         if (fills != states) return false;
         for (size_t k = 0; k < states; ++k)
-            if (block(first + k).outs[0].tensor != b.outs[k].tensor || block(first + k).vals[0]->op != Op::Const) return false;
+            if (block(first + k).vals[0]->op != Op::Const || !same_cells(block(first + k), b.outs[k])) return false;
         return true;
+    }
+
+    /// The fill calls the cells by the same words (a top-k block leaves out the last of them).
+    static bool same_cells(const Block& fill, const Access& o) {
+        std::vector<Index> words = fill.outs[0].subscripts;
+        words.resize(std::min(words.size(), o.subscripts.size()));
+        return fill.outs[0].tensor == o.tensor && analysis::same(words, o.subscripts);
     }
 
     void single(size_t i) {
@@ -94,7 +102,7 @@ class Fallback {
             const Decl& decl = *in_.find(target.tensor);
             Decl reg{target.tensor + ".r", Scope::Register, register_type(b, decl.type), {}};
             Block fill{reg.name + ".init", {}, {{reg.name, {}}}, Monoid::None, {cast(widened(reg.type), block(first + k).vals[0])}};
-            Block store{target.tensor + ".store", {}, {target}, Monoid::None, {}};
+            Block store{target.tensor + ".store", {}, {target}, Monoid::None, {}, block(first + k).guards};
             std::vector<Index> at;
             if (b.monoid == Monoid::TopK) {
                 const Axis j{"j_", AxisKind::Par, constant(0), constant(b.k)};

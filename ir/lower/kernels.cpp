@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/analysis/affine.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/spread.h"
 
 namespace acu::ir::lower {
 
@@ -40,6 +40,13 @@ static Stmt inside_block(const Stmt& s) {
 static bool mentions_any(const Index& e, const Loop& l) {
     const auto names = analysis::names_in(e);
     return names.contains(l.var) || std::ranges::any_of(l.lets, [&](const Let& x) { return names.contains(x.name); });
+}
+
+static std::string unused_name(const Program& p, const std::string& stem) {
+    const std::set<std::string> used = names_used(p, p.body);
+    std::string s = stem;
+    for (int i = 2; used.contains(s); ++i) s = stem + std::to_string(i);
+    return s;
 }
 
 static bool joins_lanes(const Body& body) {
@@ -87,7 +94,7 @@ Result<Program> form_kernels(const Program& p, const Target& target) {
             continue;
         }
         Loop one;
-        one.var = "one";
+        one.var = unused_name(p, "one");
         one.kind = LoopKind::Grid;
         one.extent = constant(1);
         one.body = {inside_block(s)};

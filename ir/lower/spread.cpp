@@ -78,4 +78,19 @@ void collect_decls(const Body& body, Decls& out) {
     }
 }
 
+std::set<std::string> names_used(const Program& p, const Body& body) {
+    std::set<std::string> used;
+    for (const Dim& d : p.dims) used.insert(d.name);
+    any_inside(body, [&](const Stmt& s) {
+        if (const auto* l = std::get_if<Loop>(&s->node)) {
+            used.insert(l->var);
+            for (const Let& x : l->lets) used.insert(x.name);
+        }
+        if (const auto* b = std::get_if<Block>(&s->node))
+            for (const Axis& a : b->axes) used.insert(a.name);
+        return false;
+    });
+    return used;
+}
+
 }  // namespace acu::ir::lower

@@ -21,6 +21,9 @@ bool is_replicated(const Layout& l);
 /// used? Answers, for each axis, the dimension that it subscripts.
 std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d);
 
+/// Dimensions, and the loops, derived names and axes of a body: what a new name must not be.
+std::set<std::string> names_used(const Program& p, const Body& body);
+
 /// Register tiles and other buffers of a kernel by name.
 using Decls = std::map<std::string, Decl, std::less<>>;
 void collect_decls(const Body& body, Decls& out);

@@ -133,6 +133,14 @@ class Keeper {
         return out;
     }
 
+    static bool mentions_loop(const Access& o, const Loop& l) {
+        return std::ranges::any_of(o.subscripts, [&](const Index& e) {
+            const auto names = names_in(e);
+            return names.contains(l.var) || std::ranges::any_of(l.lets, [&](const Let& x) { return names.contains(x.name); });
+        });
+    }
+    bool runs(const Loop& l) const { return facts_at(p_, inside_[0].above).less(constant(0), l.extent); }
+
     /// An output, or what is read after the loop, is stored from its window once the last statement that writes it is through.
     void make_store() {
         Block s{unique_name(p_, buffer_ + ".store"), own_axes(), {filled()}, Monoid::None, {load(window_.name, window_.type, subscripts(filled().subscripts))}, {}};
@@ -142,6 +150,9 @@ class Keeper {
             need(w.has_value(), "keep.window", fmt::format("the range of `{}` belongs to a loop inside `{}`", a.name, as_loop(home_)->var));
             a.base = w->origin, a.size = w->size, a.vector = 1;
         }
+        for (const Stmt& x : loops)
+            need(mentions_loop(filled(), *as_loop(x)) || runs(*as_loop(x)), "keep.window", fmt::format("`{}` may not fill `{}` in every iteration of `{}`: the loop `{}` may be empty", fill().label, buffer_, as_loop(home_)->var, as_loop(x)->var),
+                 "keep it at that loop", inside_[0].stmt->loc);
         s.guards = fill().guards;
         std::set<std::string> used = names_made_in(as_loop(home_)->body);
         for (const Index& e : filled().subscripts) need(!meet(names_in(e), used), "keep.window", fmt::format("`{}` is subscripted by a loop inside `{}`", buffer_, as_loop(home_)->var), "keep it at that loop");
