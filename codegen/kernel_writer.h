@@ -99,7 +99,7 @@ class KernelWriter {
 };
 
 /// In front of a loop of loads: so many are on their way together.
-inline constexpr std::string_view several = "#pragma unroll 4\n";
+inline constexpr std::string_view several = "#pragma unroll 8\n";
 
 /// `state op= x` as a statement.
 std::string combined(ir::Monoid m, ir::DType t, const std::string& state, const std::string& x);

@@ -196,6 +196,29 @@ template <class T>
 ACU_BOTH T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T>
 ACU_BOTH T smaller(T a, T b) { return a < b || a != a ? a : b; }
+#if ACU_NATIVE && !defined(ACU_HIP)
+/// sm_80: one instruction (PTX ISA, "max", .NaN); of zeros of both signs the positive (negative) one.
+template <>
+ACU_BOTH float larger<float>(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float x;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+    return x;
+#else
+    return a > b || a != a ? a : b;
+#endif
+}
+template <>
+ACU_BOTH float smaller<float>(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float x;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+    return x;
+#else
+    return a < b || a != a ? a : b;
+#endif
+}
+#endif
 template <class T>
 ACU_DEVICE T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
 template <class T>

@@ -99,4 +99,15 @@ void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
     }
 }
 
+void approximate_calls(Draft& d, const std::vector<std::string>& labels) {
+    bool narrow = true;
+    for (const std::string& t : results_of(d.program(), labels)) {
+        const Decl& x = *d.program().find(t);
+        narrow &= x.scope == Scope::Out && info(x.type).bytes <= 2 && is_float(x.type);
+    }
+    if (!narrow) return;
+    for (const std::string& label : labels)    // relative errors, which no cancellation makes larger than they are
+        if (block_named(d.program(), label)) d.step("approximate", {label}, {{"function", "exp"}, {"with", "hardware"}}, "its error stays far below the rounding of the result");
+}
+
 }  // namespace acu::synth::plan

@@ -108,7 +108,7 @@ Row row_of(const Draft& d, const Group& g) {
 int64_t threads_of(const Row& r, const Target& target) {
     const int64_t most = r.reread ? 512 : 256;
     if (!r.points) return 256;
-    const bool short_row = r.bytes <= 2 * 1024, middle = r.bytes > 8 * 1024 && r.bytes <= 16 * 1024;
+    const bool short_row = r.bytes <= 2 * 1024, even = std::has_single_bit(static_cast<uint64_t>(r.vectors())), middle = even && r.bytes > 8 * 1024 && r.bytes <= 16 * 1024;
     const int64_t each = r.reread && (short_row || middle) ? 2 : 4;
     const int64_t wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (r.vectors() + each - 1) / each))));
     const int64_t longer = !r.reread && r.bytes >= 100 * 1024 ? 512 : most;
@@ -143,6 +143,7 @@ class RowKernel {
         const std::string why = r_.points ? fmt::format("{} threads for {} vectors of {} elements", threads, r_.vectors(), r_.width) : fmt::format("vectors of {} elements", r_.width);
         if (!vectorize_inside(d_, loop_, r_.width, threads, why)) return {};
         bind_reductions(d_, loop_, threads);
+        approximate_calls(d_, g_.labels);
         return all_bound() ? std::optional(d_) : std::nullopt;
     }
 

@@ -41,7 +41,7 @@ std::optional<Draft> columns_kernel(Draft d, const Group& g) {
     for (const std::string& r : g.rows)
         if (r != g.inner) others *= size_of(d.program(), analysis::axis_of(*block_named(d.program(), label), r)->size).value_or(1);
     const int64_t blocks = others * ((columns.value_or(tile) + tile - 1) / tile);
-    const int64_t slices = terms ? std::clamp<int64_t>(std::min(16 * multiprocessors / std::max<int64_t>(1, blocks), *terms / 32), 1, 64) : 16;
+    const int64_t slices = terms ? std::clamp<int64_t>(std::min(16 * multiprocessors / std::max<int64_t>(1, blocks), *terms / 32), 1, 128) : 16;
     const auto over = [&](int64_t inner) {
         pass::Sizes sizes;
         for (const std::string& r : g.rows) sizes.emplace_back(r, r == g.inner ? inner : 1);
