@@ -108,6 +108,7 @@ std::string KernelWriter::scratch_of(DType type) {
 
 /// out op= part[j] over j! in threads: all threads call the microkernel; a result that every thread keeps is combined in each, another by one thread.
 void KernelWriter::collective(const Block& b) {
+    if (std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; })) return collective_scan(b);
     const Decl& to = writer_.decl(b.outs[0].tensor);
     headers_.insert("reduce");
     line("{{");
@@ -120,6 +121,27 @@ void KernelWriter::collective(const Block& b) {
         if (!is_pair(b.monoid) || &g != &b.guards.back()) guard += fmt::format("{}({})", guard.empty() ? "" : " && ", writer_.value(g));
     if (is_pair(b.monoid)) guard += guard.empty() ? "place >= 0" : " && place >= 0";
     line("{}{}", guard.empty() ? "" : fmt::format("if ({}) ", guard), found);
+    --depth_;
+    line("}}");
+}
+
+/// Of a warp or wave, on any target.
+static constexpr int64_t most_lanes = 64;
+
+/// r, mine[t] exclusive op= part[t] over t^ in threads: each thread learns what stands before its own chunk; the first one carries the total on.
+void KernelWriter::collective_scan(const Block& b) {
+    const std::string& part = b.vals[0]->name;
+    const Decl &from = writer_.decl(part), &to = writer_.decl(b.outs[0].tensor);
+    const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts), tag(tag_of(b.monoid));
+    headers_.insert("reduce"), headers_.insert("scan");
+    line("{{");
+    ++depth_;
+    line("const {} carried = {};", element_type(from.type), widened(to.type) == to.type ? state : fmt::format("widen({})", state));
+    line("{} total;", element_type(from.type));
+    line("const {} before = block_scan_exclusive<{}>({}, {}, (int){}, {}, total);", element_type(from.type), tag, names_.buffer(part), scratch_of(from.type), thread_name, threads_);
+    line("{} = {}::combine(carried, before);", names_.buffer(b.outs[1].tensor), tag);
+    if (threads_ <= most_lanes) line("block_barrier();");    // one warp scans without a barrier
+    line("if ({} == 0) {} = {};", thread_name, state, writer_.stored(fmt::format("{}::combine(carried, total)", tag), from.type, to.type));
     --depth_;
     line("}}");
 }

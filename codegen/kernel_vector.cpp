@@ -74,6 +74,9 @@ std::string KernelWriter::all_of(const std::vector<Value>& conditions) {
     return s;
 }
 
+/// Running values of a scan are stored at every point.
+static bool chunk_scans(const Block& b) { return b.axes[0].kind == AxisKind::Scan; }
+
 /// A block with a chunk and reduced axes: for each cell the order of its terms is the same whichever loop is inside.
 static std::pair<Block, std::vector<Axis>> chunk_inside(const Block& b) {
     Block inner = b;
@@ -92,7 +95,7 @@ bool KernelWriter::vector_block(const Block& whole) {
     std::vector<Value> loads;
     for (const Value& v : b.vals) certain_loads(v, loads);
     std::erase_if(loads, [&](const Value& v) { return !side_by_side(writer_.decl(v->name), v->subscripts, chunk->axis); });
-    const auto stores = [&](const Access& o) { return b.monoid == Monoid::None && side_by_side(writer_.decl(o.tensor), o.subscripts, chunk->axis); };
+    const auto stores = [&](const Access& o) { return (b.monoid == Monoid::None || (chunk_scans(b) && &o != &b.outs[0])) && side_by_side(writer_.decl(o.tensor), o.subscripts, chunk->axis); };
     if (loads.empty() && std::ranges::none_of(b.outs, stores)) return false;
 
     const analysis::Facts before = facts_;
@@ -150,12 +153,13 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
             results[i] = names_.fresh(b.outs[i].tensor + "_v");
             line("{} {}[{}];", element_type(writer_.decl(b.outs[i].tensor).type), results[i], chunk.size);
         }
+    const size_t depth = depth_;
     axis_loop(b.axes[0]);
     for (const auto& [node, text] : named) writer_.name_value(node, text);
     writer_.redirect(results.empty() ? std::map<std::string, std::string>{} : redirected(b, results, offset));
     statement(b);
     writer_.redirect({});
-    --depth_;
+    depth_ = depth;
     facts_ = before;
     for (size_t i = 0; i < b.outs.size(); ++i)
         if (!results[i].empty()) line("store_elements<{}>(&{}, {});", chunk.size, writer_.element(b.outs[i].tensor, at_start(b.outs[i].subscripts, chunk)), results[i]);

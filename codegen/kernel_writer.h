@@ -57,6 +57,7 @@ class KernelWriter {
     std::string share(const std::string& name, std::string_view type, int64_t count, int64_t bytes, int64_t alignment);
     void thread_loop(const ir::Loop& l);
     void collective(const ir::Block& b);
+    void collective_scan(const ir::Block& b);
     std::string joined(const ir::Block& b);
     std::string joined_pair(const ir::Block& b);
     std::string scratch_of(ir::DType type);

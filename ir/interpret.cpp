@@ -16,7 +16,7 @@ struct Number {
     int64_t i = 0;
 };
 
-constexpr std::string_view block_collective = "common.block_reduce";
+constexpr std::string_view block_collective = "common.block_";
 
 class Interpreter {
   public:

@@ -265,16 +265,25 @@ class Distribution {
     /// out[i] op= v over k!   ->   part[t] = id;  for t { part[t] op= v over my k };  out[i] op= part[j] over j! in threads      (i: one after another)
     /// Of a pair the second part holds positions; -1 where a thread found none.
     Body collective(const Stmt& s, const Block& b) {
+        if (is_collective_scan(b)) return one_row_after_another(s, b, {scan(s, b)});
         std::vector<Decl> parts;
         for (const Access& o : b.outs) {
             const DType type = find(o.tensor).type;
-            Decl part{fresh_buffer(b.label + (parts.empty() ? ".part" : ".place")), Scope::Register, parts.empty() ? widened(type) : type, {}};
-            part.layout = Layout(0);
-            made_.push_back(with_threads(part));
-            decls_.insert_or_assign(part.name, part);
-            parts.push_back(std::move(part));
+            parts.push_back(own_register(b.label + (parts.empty() ? ".part" : ".place"), parts.empty() ? widened(type) : type));
         }
-        Body rows{fill(s, parts, b), partial(s, parts, b), combine(s, parts, b)};
+        return one_row_after_another(s, b, {fill(s, parts, b), partial(s, parts, b), combine(s, parts, b)});
+    }
+
+    /// One register of each thread.
+    Decl own_register(const std::string& stem, DType type) {
+        Decl d{fresh_buffer(stem), Scope::Register, type, {}};
+        d.layout = Layout(0);
+        made_.push_back(with_threads(d));
+        decls_.insert_or_assign(d.name, d);
+        return d;
+    }
+
+    Body one_row_after_another(const Stmt& s, const Block& b, Body rows) {
         for (const Axis& a : axes_of_kind(b, true)) {
             Loop l;
             l.var = fresh(a.name + ".r");
@@ -335,6 +344,56 @@ class Distribution {
         n.via = b.via;
         return with_node(s, std::move(n));
     }
+    /// r, y[n] op= x[n] over n^   ->   for i { part[t] = id;  part[t] op= x[n] over my chunk n;  r, mine[t] exclusive op= part[t] over t^;  mine[t], y[n] op= x[n] over my chunk n^ }
+    Stmt scan(const Stmt& s, const Block& b) {
+        const Axis n = axes_of_kind(b, false)[0];
+        const DType type = widened(find(b.outs[0].tensor).type);
+        const Decl part = own_register(b.label + ".part", type), mine = own_register(b.label + ".mine", type);
+        const int64_t step = threads_ * n.vector;
+        Loop i;
+        i.var = fresh("i");
+        i.order = AxisKind::Scan;
+        i.extent = normal(ceil_div(n.size, constant(step)));
+        i.body = {fill(s, {part}, b), chunk_sum(s, b, n, part, i.var), joined_scan(s, b, part, mine), chunk_scan(s, b, n, mine, i.var)};
+        return with_node(s, std::move(i));
+    }
+
+    /// The chunk of a thread in pass `i` over the axis, as the one axis of a statement.
+    Block chunk(Block b, const Axis& n, const std::string& i, const Loop& t, AxisKind kind) {
+        const Index start = normal(n.base + constant(threads_ * n.vector) * ir::name(i) + constant(n.vector) * ir::name(t.var));
+        b.axes = {{n.name, kind, start, constant(n.vector), n.vector}};
+        b.via.clear();
+        add_first(b, below(ir::name(n.name), normal(n.base + n.size)));
+        return b;
+    }
+
+    Stmt chunk_sum(const Stmt& s, const Block& b, const Axis& n, const Decl& part, const std::string& i) {
+        Loop t = thread_loop(threads_);
+        Block own = chunk(b, n, i, t, AxisKind::Par);
+        own.label = part.name;
+        own.exclusive = false;
+        own.outs = {{part.name, {ir::name(t.var)}}};
+        t.body = {with_node(s, std::move(own))};
+        return with_node(s, std::move(t));
+    }
+
+    Stmt joined_scan(const Stmt& s, const Block& b, const Decl& part, const Decl& mine) {
+        const std::string t = fresh("t");
+        Block n{b.label, {{t, AxisKind::Scan, constant(0), constant(threads_)}}, {b.outs[0], {mine.name, {ir::name(t)}}}, b.monoid, {load(part.name, part.type, {ir::name(t)})}};
+        n.exclusive = true;
+        n.via = b.via;
+        return with_node(s, std::move(n));
+    }
+
+    Stmt chunk_scan(const Stmt& s, const Block& b, const Axis& n, const Decl& mine, const std::string& i) {
+        Loop t = thread_loop(threads_);
+        Block own = chunk(b, n, i, t, AxisKind::Scan);
+        own.label = mine.name;
+        own.outs[0] = {mine.name, {ir::name(t.var)}};
+        t.body = {with_node(s, std::move(own))};
+        return with_node(s, std::move(t));
+    }
+
     static std::set<std::string> reduced_names(const Block& b) {
         std::set<std::string> out;
         for (const Axis& a : axes_of_kind(b, false)) out.insert(a.name);

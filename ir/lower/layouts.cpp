@@ -99,6 +99,8 @@ class Inference {
     /// A collective reads tiles of its reduced axes, one of its rows at a time, and gives its result to every thread.
     std::string unfit_collective(const Block& b) const {
         const std::vector<Axis> reduced = axes_of_kind(b, false);
+        for (const analysis::Touch& t : analysis::touches(b))    // a scan goes through its terms in the order of the threads: what it touches lies where all see it
+            if (is_collective_scan(b) && (is(t.tensor, Place::Spread) || is(t.tensor, Place::Replicated))) return t.tensor;
         for (const analysis::Touch& t : analysis::touches(b)) {
             if (t.write && is(t.tensor, Place::Spread)) return t.tensor;
             if (!t.write && is(t.tensor, Place::Spread) && !own_cell(reduced, t.subscripts, tiles_.at(t.tensor))) return t.tensor;

@@ -6,11 +6,15 @@
 
 namespace acu::ir::lower {
 
-bool meets_in_block(const Block& b) { return b.via.starts_with("common.block_reduce"); }
+bool meets_in_block(const Block& b) { return b.via.starts_with("common.block_reduce") || is_collective_scan(b); }
+
+bool is_collective_scan(const Block& b) {
+    return b.via == "common.block_scan" && b.outs.size() == 2 && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; });
+}
 
 bool is_collective(const Block& b) {
     const bool reduces = std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; });
-    return reduces && (meets_in_block(b) || b.via.starts_with("common.warp_reduce"));
+    return is_collective_scan(b) || (reduces && (meets_in_block(b) || b.via.starts_with("common.warp_reduce")));
 }
 
 template <class List, class F>

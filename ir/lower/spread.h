@@ -6,6 +6,8 @@ namespace acu::ir::lower {
 
 /// A collective reduction: bound to a microkernel that a whole warp or block runs together.
 bool is_collective(const Block& b);
+/// A scan whose running values the threads of a block join.
+bool is_collective_scan(const Block& b);
 /// One that holds barriers of the block.
 bool meets_in_block(const Block& b);
 
