@@ -115,13 +115,15 @@ std::string ExpressionWriter::offset(const Decl& d, const std::vector<Index>& su
     return s;
 }
 
-std::string ExpressionWriter::element(const std::string& tensor, const std::vector<Index>& subscripts) {
-    const Decl& d = decl(tensor);
-    const std::string name = names_.buffer(tensor);
+std::string ExpressionWriter::cell_of(const Decl& d, const std::string& name, const std::vector<Index>& subscripts) {
     if (d.layout) return own_register(d, subscripts);
     if (d.dims.empty() && (d.scope == Scope::Register || d.scope == Scope::Param)) return name;
     const std::string at = subscripts.empty() ? "0" : offset(d, subscripts);
-    const std::string cell = fmt::format("{}[{}]", name, d.swizzle ? fmt::format("swizzled<{}, sizeof({})>((int)({}))", d.swizzle, element_type(d.type), at) : at);
+    return fmt::format("{}[{}]", name, d.swizzle ? fmt::format("swizzled<{}, sizeof({})>((int)({}))", d.swizzle, element_type(d.type), at) : at);
+}
+
+std::string ExpressionWriter::element(const std::string& tensor, const std::vector<Index>& subscripts) {
+    const std::string cell = cell_of(decl(tensor), names_.buffer(tensor), subscripts);
     const auto it = redirected_.find(cell);
     return it == redirected_.end() ? cell : it->second;
 }

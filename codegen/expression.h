@@ -59,6 +59,7 @@ class ExpressionWriter {
 
   private:
     std::string index_division(const ir::Index& e, int outer, bool right);
+    std::string cell_of(const ir::Decl& d, const std::string& name, const std::vector<ir::Index>& subscripts);
     std::string own_register(const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     std::string offset(const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     std::string text_of(const ir::Value& v);

@@ -153,16 +153,30 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
             results[i] = names_.fresh(b.outs[i].tensor + "_v");
             line("{} {}[{}];", element_type(writer_.decl(b.outs[i].tensor).type), results[i], chunk.size);
         }
+    std::map<std::string, std::string> cells = redirected(b, results, offset);
+    const std::string sum = own_sum(b);
+    if (!sum.empty()) cells.emplace(writer_.element(b.outs[0].tensor, b.outs[0].subscripts), sum);
     const size_t depth = depth_;
     axis_loop(b.axes[0]);
     for (const auto& [node, text] : named) writer_.name_value(node, text);
-    writer_.redirect(results.empty() ? std::map<std::string, std::string>{} : redirected(b, results, offset));
+    writer_.redirect(cells);
     statement(b);
     writer_.redirect({});
     depth_ = depth;
+    if (!sum.empty()) line("{}", combined(Monoid::Sum, writer_.decl(b.outs[0].tensor).type, writer_.element(b.outs[0].tensor, b.outs[0].subscripts), sum));
     facts_ = before;
     for (size_t i = 0; i < b.outs.size(); ++i)
         if (!results[i].empty()) line("store_elements<{}>(&{}, {});", chunk.size, writer_.element(b.outs[i].tensor, at_start(b.outs[i].subscripts, chunk)), results[i]);
+}
+
+/// The points of a chunk whose sum a thread keeps are added up first: that rounds less, and chunks do not wait for each other. Empty: not such a block.
+std::string KernelWriter::own_sum(const Block& b) {
+    const DType type = writer_.decl(b.outs[0].tensor).type;
+    const bool one_cell = std::ranges::none_of(b.outs[0].subscripts, [&](const Index& i) { return analysis::mentions(i, b.axes[0].name); });
+    if (b.monoid != Monoid::Sum || b.axes[0].kind != AxisKind::Par || !one_cell || !is_float(type) || widened(type) != type) return {};
+    const std::string sum = names_.fresh("sum");
+    line("{} {} = 0;", element_type(type), sum);
+    return sum;
 }
 
 std::map<std::string, std::string> KernelWriter::redirected(const Block& b, const std::vector<std::string>& results, const std::string& offset) {

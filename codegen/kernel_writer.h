@@ -79,6 +79,7 @@ class KernelWriter {
     void vector_points(const ir::Block& b, const std::vector<ir::Value>& loads, const std::function<bool(const ir::Access&)>& stores);
     std::map<std::string, std::string> redirected(const ir::Block& b, const std::vector<std::string>& results, const std::string& offset);
     bool async_copy(const ir::Block& b);
+    std::string own_sum(const ir::Block& b);
     std::string all_of(const std::vector<ir::Value>& conditions);
 
     const ir::Program& p_;
