@@ -39,6 +39,7 @@ void KernelWriter::serial_loop(const Loop& l) {
     if (l.kind == LoopKind::Unroll) text_ += std::string(4 * depth_, ' ') + "#pragma unroll\n";
     if (l.kind == LoopKind::Vector) text_ += std::string(4 * depth_, ' ') + std::string(several);
     line("for (Index {0} = 0; {0} < {1}; ++{0}) {{", v, writer_.index(l.extent));
+    const analysis::Facts before = facts_;    // that there is an iteration is known inside only
     facts_.add_range(l.var, constant(0), l.extent);
     ++depth_;
     for (const Let& x : l.lets) {
@@ -47,6 +48,7 @@ void KernelWriter::serial_loop(const Loop& l) {
     }
     for (const Decl& d : l.allocs) declare(d);
     body(l.body);
+    facts_ = before;
     --depth_;
     line("}}");
 }

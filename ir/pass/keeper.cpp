@@ -139,7 +139,11 @@ class Keeper {
             return names.contains(l.var) || std::ranges::any_of(l.lets, [&](const Let& x) { return names.contains(x.name); });
         });
     }
-    bool runs(const Loop& l) const { return facts_at(p_, inside_[0].above).less(constant(0), l.extent); }
+    /// Proved from what stands around the loop: inside it, that there is an iteration is known anyway.
+    bool runs(const Stmt& loop) const {
+        const std::vector<Stmt>& above = inside_[0].above;
+        return facts_at(p_, {above.begin(), std::ranges::find(above, loop)}).less(constant(0), as_loop(loop)->extent);
+    }
 
     /// An output, or what is read after the loop, is stored from its window once the last statement that writes it is through.
     void make_store() {
@@ -151,7 +155,7 @@ class Keeper {
             a.base = w->origin, a.size = w->size, a.vector = 1;
         }
         for (const Stmt& x : loops)
-            need(mentions_loop(filled(), *as_loop(x)) || runs(*as_loop(x)), "keep.window", fmt::format("`{}` may not fill `{}` in every iteration of `{}`: the loop `{}` may be empty", fill().label, buffer_, as_loop(home_)->var, as_loop(x)->var),
+            need(mentions_loop(filled(), *as_loop(x)) || runs(x), "keep.window", fmt::format("`{}` may not fill `{}` in every iteration of `{}`: the loop `{}` may be empty", fill().label, buffer_, as_loop(home_)->var, as_loop(x)->var),
                  "keep it at that loop", inside_[0].stmt->loc);
         s.guards = fill().guards;
         std::set<std::string> used = names_made_in(as_loop(home_)->body);
