@@ -154,13 +154,13 @@ class Keeper {
             need(w.has_value(), "keep.window", fmt::format("the range of `{}` belongs to a loop inside `{}`", a.name, as_loop(home_)->var));
             a.base = w->origin, a.size = w->size, a.vector = 1;
         }
-        for (const Stmt& x : loops)
-            need(mentions_loop(filled(), *as_loop(x)) || runs(x), "keep.window", fmt::format("`{}` may not fill `{}` in every iteration of `{}`: the loop `{}` may be empty", fill().label, buffer_, as_loop(home_)->var, as_loop(x)->var),
-                 "keep it at that loop", inside_[0].stmt->loc);
         s.guards = fill().guards;
         std::set<std::string> used = names_made_in(as_loop(home_)->body);
         for (const Index& e : filled().subscripts) need(!meet(names_in(e), used), "keep.window", fmt::format("`{}` is subscripted by a loop inside `{}`", buffer_, as_loop(home_)->var), "keep it at that loop");
         for (const Value& g : s.guards) need(!meet(names_in(g), used), "keep.guard", fmt::format("the guard {} of `{}` belongs to a loop inside `{}`", describe(g), fill().label, as_loop(home_)->var), "keep it at that loop");
+        for (const Stmt& x : loops)
+            need(mentions_loop(filled(), *as_loop(x)) || runs(x), "keep.window", fmt::format("`{}` may not fill `{}` in every iteration of `{}`: the loop `{}` may be empty", fill().label, buffer_, as_loop(home_)->var, as_loop(x)->var),
+                 "keep it at that loop", inside_[0].stmt->loc);
         store_ = make_stmt(inside_[0].stmt->loc, std::move(s));
     }
 
