@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -23,7 +23,7 @@ CRASH = re.compile(r"error\[internal\]|Stack dump|terminate called|AddressSaniti
 
 Array = np.ndarray
 Steps = Sequence[Mapping[str, Any]]
-NO_STEPS: Steps = ()
+NO_STEPS: Optional[Steps] = None  # the compiler decides; an empty plan is one thread a cell
 
 
 class Failure(Exception):
@@ -152,11 +152,11 @@ class Bench:
         """Things to do by default, out of all of them."""
         return things if self.options.everything else self.choice.sample(list(things), min(count, len(things)))
 
-    def outputs(self, op: str, inputs: Mapping[str, Array], sets: str = "", device: str = "cpu", steps: Steps = NO_STEPS, *more: str) -> dict[str, Array]:
+    def outputs(self, op: str, inputs: Mapping[str, Array], sets: str = "", device: str = "cpu", steps: Optional[Steps] = NO_STEPS, *more: str) -> dict[str, Array]:
         """What `acuc run` gives; raises where it does not end well."""
         out = Path(tempfile.mkdtemp(dir=self.folder))
         words = [*self.source(op), "--device", device, *self.files(inputs, out), *(["--set", sets] if sets else []), "--out", out / "out", *more]
-        if steps:
+        if steps is not None:
             words += ["--plan", self.plan(op, steps, device, out)]
         done = self.call("run", *words)
         require(done.returncode == 0, f"exit {done.returncode}: {shown(['run', *words])}\n{(done.stdout + done.stderr)[:1500]}")
@@ -207,7 +207,7 @@ class Bench:
         for steps in self.some(plans, how.pop("count", 2)):
             self.run(op, inputs, wanted, sets, steps=steps, **how)
 
-    def same_bits(self, op: str, inputs: Mapping[str, Array], ways: Iterable[tuple[str, Sequence[str]]], sets: str = "", steps: Steps = NO_STEPS) -> None:
+    def same_bits(self, op: str, inputs: Mapping[str, Array], ways: Iterable[tuple[str, Sequence[str]]], sets: str = "", steps: Optional[Steps] = NO_STEPS) -> None:
         """Requires equal bytes of all outputs, however the operator is run: pairs of a device and further words."""
         first: dict[str, Array] = {}
         for device, more in ways:
