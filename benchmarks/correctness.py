@@ -27,6 +27,7 @@ sys.path.insert(0, str(HERE))
 from harness import acuc_run, machine, report  # noqa: E402
 from harness.emitted import Emitted, build_all, emit, emit_all, suite_cases  # noqa: E402
 from harness.launcher import host_record  # noqa: E402
+from harness.options import add_options  # noqa: E402
 from harness.pool import Job, Pool  # noqa: E402
 
 Libraries = dict[str, Future[str]]  # by the digest of the text
@@ -38,27 +39,14 @@ def parse_options() -> argparse.Namespace:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument('--cases', nargs='*', default=[], metavar='PREFIX', help='ids or prefixes; all without it')
     ap.add_argument('--part', default='1/1', help='K/N: the K-th of N shares of equal estimated time')
-    ap.add_argument('--acuc', default='build/acuc')
-    ap.add_argument('--suite', help='suite_torch.py, with cases.tsv beside it')
-    ap.add_argument('--sources', default=str(HERE / 'suite'), help='the folder of .acu files')
-    ap.add_argument('--out', default=str(HERE / 'results'))
-    ap.add_argument('--tag', default='', help='goes into the name of the .jsonl file')
-    ap.add_argument('--commit', default='unknown')
-    ap.add_argument('--target', default='sm_90a')
-    ap.add_argument('--nvcc', default='nvcc')
-    ap.add_argument('--nvcc-jobs', type=int, default=14)
+    add_options(ap, nvcc_jobs=14, case_seconds=150)
     ap.add_argument('--workers', type=int, default=2, help='processes on the GPU; timed launches are alone on it all the same')
-    ap.add_argument('--case-seconds', type=float, default=150, help='time limit of a case, waiting for the GPU included')
-    ap.add_argument('--budget', type=float, default=560, help='seconds after which no further case is started')
     ap.add_argument('--acuc-run', action='store_true', help='also run `acuc run --check`')
     ap.add_argument('--skip-launchers', action='store_true', help='only what --acuc-run adds')
     ap.add_argument('--acuc-jobs', type=int, default=12)
     ap.add_argument('--acuc-seconds', type=float, default=240, help='time limit of one acuc run')
     ap.add_argument('--acuc-memory', type=float, default=110, help='GB of GPU memory for concurrent acuc runs')
     ap.add_argument('--check-seconds', type=float, default=20, help='for the reference of one output in acuc run')
-    ap.add_argument('--host-only', action='store_true')
-    ap.add_argument('--merge', nargs='+', metavar='JSONL')
-    ap.add_argument('--worker', help=argparse.SUPPRESS)
     return ap.parse_args()
 
 

@@ -30,6 +30,7 @@ sys.path.insert(0, str(HERE))
 from harness import compile_peers, machine, report, speed_report, sweep  # noqa: E402
 from harness.emitted import Emitted, build_all, emit, emit_all, provenance, suite_cases  # noqa: E402
 from harness.launcher import host_record  # noqa: E402
+from harness.options import add_options  # noqa: E402
 from harness.pool import Done, Job, Pool  # noqa: E402
 
 Libraries = dict[str, Future[str]]  # by the digest of the text
@@ -46,25 +47,12 @@ def parse_options() -> argparse.Namespace:
     ap.add_argument('--sweep', nargs='*', metavar='OPERATOR', help=f"the sweep, of some or all of {', '.join(sweep.OPERATORS)}; alone unless --cases is given too")
     ap.add_argument('--seed', type=int, default=1, help='which points of the sweep come first')
     ap.add_argument('--points', type=int, help='of the sweep at most; without it as many as the budget allows')
-    ap.add_argument('--acuc', default='build/acuc')
-    ap.add_argument('--suite', help='suite_torch.py, with cases.tsv and baselines_h200.tsv beside it')
-    ap.add_argument('--sources', default=str(HERE / 'suite'), help='the folder of .acu files')
-    ap.add_argument('--out', default=str(HERE / 'results'))
-    ap.add_argument('--tag', default='', help='goes into the name of the .jsonl file')
-    ap.add_argument('--commit', default='unknown')
-    ap.add_argument('--target', default='sm_90a')
-    ap.add_argument('--nvcc', default='nvcc')
-    ap.add_argument('--nvcc-jobs', type=int, default=12)
-    ap.add_argument('--budget', type=float, default=560, help='seconds after which no further case is started')
+    add_options(ap, nvcc_jobs=12, case_seconds=60)
     ap.add_argument('--repeats', type=int, default=100, help='launches of each contender and case')
-    ap.add_argument('--case-seconds', type=float, default=60, help='time limit of a case')
     ap.add_argument('--no-compile-peers', action='store_true')
     ap.add_argument('--precompile', type=float, help=f'seconds for torch.compile ahead of the timing; {COMPILE_SHARE} of the budget without it')
     ap.add_argument('--compile-workers', type=int, default=10)
-    ap.add_argument('--host-only', action='store_true')
     ap.add_argument('--self-test', action='store_true')
-    ap.add_argument('--merge', nargs='+', metavar='JSONL')
-    ap.add_argument('--worker', help=argparse.SUPPRESS)
     ap.add_argument('--compiler', help=argparse.SUPPRESS)
     return ap.parse_args()
 
