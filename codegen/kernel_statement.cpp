@@ -36,8 +36,8 @@ void KernelWriter::known(const Let& x) {
 
 void KernelWriter::serial_loop(const Loop& l) {
     const std::string v = names_.of(l.var);
-    if (l.kind == LoopKind::Unroll) text_ += std::string(4 * depth_, ' ') + "#pragma unroll\n";
-    if (l.kind == LoopKind::Vector) text_ += std::string(4 * depth_, ' ') + std::string(several);
+    if (l.kind == LoopKind::Unroll) pragma(whole);
+    if (l.kind == LoopKind::Vector) pragma(several);
     line("for (Index {0} = 0; {0} < {1}; ++{0}) {{", v, writer_.index(l.extent));
     const analysis::Facts before = facts_;    // that there is an iteration is known inside only
     facts_.add_range(l.var, constant(0), l.extent);
@@ -88,7 +88,7 @@ void KernelWriter::scalar_block(const Block& b) {
 void KernelWriter::axis_loop(const Axis& a) {
     const std::string n = names_.of(a.name);
     facts_.add_range(a.name, a.base, a.size);
-    if (a.vector > 1) text_ += std::string(4 * depth_, ' ') + "#pragma unroll\n";
+    if (a.vector > 1) pragma(whole);
     if (is_const(a.base, 0)) line("for (Index {0} = 0; {0} < {1}; ++{0})", n, writer_.index(a.size));
     else line("for (Index {0} = {1}; {0} < {2}; ++{0})", n, writer_.index(a.base), writer_.index(a.base + a.size));
     ++depth_;

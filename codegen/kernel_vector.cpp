@@ -102,7 +102,7 @@ bool KernelWriter::vector_block(const Block& whole) {
     const size_t depth = depth_;
     headers_.insert("elements");
     for (const Axis& a : reduced) {
-        text_ += std::string(4 * depth_, ' ') + std::string(several);
+        pragma(several);
         axis_loop(a);
     }
     const std::string outer = all_of(guards->rest);

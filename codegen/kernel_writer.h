@@ -8,6 +8,9 @@ namespace acu::codegen {
 
 inline constexpr std::string_view thread_name = "thread", block_barrier = "block_barrier();";
 
+/// In front of a loop: all its iterations in the text, or several, whose loads are on their way together.
+inline constexpr std::string_view whole = "unroll", several = "unroll 8";
+
 /// Writes the text of one kernel. Two forms: one thread an iteration of the grid loop (the fallback), or a block of threads an iteration (a loop that lowering
 /// spread over threads).
 class KernelWriter {
@@ -21,6 +24,7 @@ class KernelWriter {
     void line(fmt::format_string<A...> format, A&&... args) {
         text_ += std::string(4 * depth_, ' ') + fmt::format(format, std::forward<A>(args)...) + provenance_ + "\n";
     }
+    void pragma(std::string_view what) { text_ += fmt::format("{}#pragma {}\n", std::string(4 * depth_, ' '), what); }
     void use(const ir::Index& e);
     void use_sizes(const std::string& tensor);
     void use(const ir::Value& v);
@@ -99,9 +103,6 @@ class KernelWriter {
     std::set<std::string> asynchronous_;        ///< rings that are filled by asynchronous copies
     std::map<std::string, int64_t> passed_;     ///< turns that were given before the roles started
 };
-
-/// In front of a loop of loads: so many are on their way together.
-inline constexpr std::string_view several = "#pragma unroll 8\n";
 
 /// `state op= x` as a statement.
 std::string combined(ir::Monoid m, ir::DType t, const std::string& state, const std::string& x);

@@ -36,11 +36,7 @@ class Distribution {
   private:
     // ---- names
 
-    std::string fresh(const std::string& stem) {
-        std::string s = stem;
-        for (int i = 2; !taken_.insert(s).second; ++i) s = stem + std::to_string(i);
-        return s;
-    }
+    std::string fresh(const std::string& stem) { return *taken_.insert(unused_name(taken_, stem)).first; }
 
     // ---- buffers
 

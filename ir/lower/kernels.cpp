@@ -42,31 +42,33 @@ static bool mentions_any(const Index& e, const Loop& l) {
     return names.contains(l.var) || std::ranges::any_of(l.lets, [&](const Let& x) { return names.contains(x.name); });
 }
 
-static std::string unused_name(const Program& p, const std::string& stem) {
-    const std::set<std::string> used = names_used(p, p.body);
-    std::string s = stem;
-    for (int i = 2; used.contains(s); ++i) s = stem + std::to_string(i);
-    return s;
-}
-
+/// Does a microkernel join the lanes of a warp? Roles have their own threads, so what they hold does not count.
 static bool joins_lanes(const Body& body) {
-    return any_inside(body, [](const Stmt& x) {
+    return !has_roles(body) && any_inside(body, [](const Stmt& x) {
         const auto* b = std::get_if<Block>(&x->node);
         return b && b->via.starts_with("common.warp_");
     });
 }
 
-/// The threads of a kernel whose plan does not say: one warp where one joins its lanes, outside of roles.
-static int64_t threads_for(const Loop& l, const Target& target) {
-    const bool roles = any_inside(l.body, [](const Stmt& x) { return std::holds_alternative<Roles>(x->node); });
-    return l.threads ? l.threads : !roles && joins_lanes(l.body) ? target.warp : default_threads;
-}
+/// The threads of a kernel whose plan does not say: one warp where one joins its lanes.
+static int64_t threads_for(const Loop& l, const Target& target) { return l.threads ? l.threads : joins_lanes(l.body) ? target.warp : default_threads; }
 
 static Status check_lanes(const Stmt& s, const Target& target) {
     const auto& l = std::get<Loop>(s->node);
-    const bool roles = any_inside(l.body, [](const Stmt& x) { return std::holds_alternative<Roles>(x->node); });
-    if (roles || l.threads == target.warp || !joins_lanes(l.body)) return ok();
+    if (l.threads == target.warp || !joins_lanes(l.body)) return ok();
     return Diagnostic{"lower.threads", s->loc, fmt::format("a microkernel joins the {} lanes of a warp, but the kernel of `{}` has {} threads", target.warp, l.var, l.threads), {}, "bind what joins a block, or give the kernel one warp"};
+}
+
+/// What stands in no grid loop runs in one block.
+static Stmt one_block(const Program& p, const Stmt& s, const Target& target) {
+    Loop one;
+    one.var = unused_name(names_used(p, p.body), "one");
+    one.kind = LoopKind::Grid;
+    one.extent = constant(1);
+    one.body = {inside_block(s)};
+    if (const auto* l = std::get_if<Loop>(&s->node)) one.threads = l->threads;
+    one.threads = threads_for(one, target);
+    return make_stmt(s->loc, std::move(one));
 }
 
 /// The outer loops of a kernel stay grid loops as far as they are a perfect nest whose extents do not depend on each other.
@@ -88,19 +90,7 @@ Result<Program> form_kernels(const Program& p, const Target& target) {
     for (Stmt& s : q.body) {
         if (std::holds_alternative<Block>(s->node)) continue;
         const auto* l = std::get_if<Loop>(&s->node);
-        if (l && l->kind == LoopKind::Grid) {
-            s = grid_nest(s, {}, target);
-            if (const Status lanes = check_lanes(s, target); !lanes) return lanes.why();
-            continue;
-        }
-        Loop one;
-        one.var = unused_name(p, "one");
-        one.kind = LoopKind::Grid;
-        one.extent = constant(1);
-        one.body = {inside_block(s)};
-        one.threads = l ? l->threads : 0;
-        one.threads = threads_for(one, target);
-        s = make_stmt(s->loc, std::move(one));
+        s = l && l->kind == LoopKind::Grid ? grid_nest(s, {}, target) : one_block(p, s, target);
         if (const Status lanes = check_lanes(s, target); !lanes) return lanes.why();
     }
     return fallback_plan(q);

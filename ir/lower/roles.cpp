@@ -13,9 +13,6 @@ constexpr int64_t default_role_threads = 128;
 /// Barrier 0 is that of the block.
 constexpr size_t most_roles = 15;
 
-bool has_roles(const Body& body) {
-    return any_inside(body, [](const Stmt& s) { return std::holds_alternative<Roles>(s->node); });
-}
 bool has_sync(const Body& body, SyncOp op, const std::string& name = {}) {
     return any_inside(body, [&](const Stmt& s) {
         const auto* y = std::get_if<Sync>(&s->node);

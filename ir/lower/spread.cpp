@@ -82,6 +82,16 @@ void collect_decls(const Body& body, Decls& out) {
     }
 }
 
+bool has_roles(const Body& body) {
+    return any_inside(body, [](const Stmt& s) { return std::holds_alternative<Roles>(s->node); });
+}
+
+std::string unused_name(const std::set<std::string>& used, const std::string& stem) {
+    std::string s = stem;
+    for (int i = 2; used.contains(s); ++i) s = stem + std::to_string(i);
+    return s;
+}
+
 std::set<std::string> names_used(const Program& p, const Body& body) {
     std::set<std::string> used;
     for (const Dim& d : p.dims) used.insert(d.name);

@@ -25,6 +25,10 @@ std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const st
 
 /// Dimensions, and the loops, derived names and axes of a body: what a new name must not be.
 std::set<std::string> names_used(const Program& p, const Body& body);
+/// The stem, or the stem with the first number from 2 on that makes it new.
+std::string unused_name(const std::set<std::string>& used, const std::string& stem);
+
+bool has_roles(const Body& body);
 
 /// Register tiles and other buffers of a kernel by name.
 using Decls = std::map<std::string, Decl, std::less<>>;

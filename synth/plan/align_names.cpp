@@ -19,12 +19,10 @@ class Alignment {
         std::vector<std::string> labels;
         for_each_block(draft_.program().body, [&](const Block& b, Loc) { labels.push_back(b.label); });
         for (const std::string& label : labels)
-            if (!is_fill(label)) statement(label);
+            if (!is_fill(draft_.program(), label)) statement(label);
     }
 
   private:
-    bool is_fill(const std::string& label) const { return label.ends_with(".init") && block_named(draft_.program(), label.substr(0, label.size() - 5)); }
-
     void statement(const std::string& label) {
         rename(label, false);
         const Block b = *block_named(draft_.program(), label);

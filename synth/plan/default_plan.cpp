@@ -9,11 +9,10 @@ std::vector<ir::pass::Step> default_steps(const ir::Program& loops, const Target
     if (target.platform == Platform::Cpu) return {};
     Draft draft(loops, target);
     align_names(draft);
-    const size_t names_only = draft.steps().size();
+    bool any = false;    // names alone are no plan
     for (const Group& g : groups_of(draft.program()))
-        if (auto better = kernel_for(draft, g)) draft = std::move(*better);
-    if (draft.steps().size() == names_only || !draft.lowers()) return {};
-    return draft.steps();
+        if (auto better = kernel_for(draft, g)) draft = std::move(*better), any = true;
+    return any ? draft.steps() : std::vector<ir::pass::Step>{};
 }
 
 }  // namespace acu::synth::plan

@@ -17,6 +17,11 @@ const Block* block_named(const Program& p, const std::string& label) {
     return found;
 }
 
+bool is_fill(const Program& p, const std::string& label) {
+    static constexpr std::string_view ending = ".init";
+    return label.ends_with(ending) && block_named(p, label.substr(0, label.size() - ending.size()));
+}
+
 std::optional<int64_t> size_of(const Program& p, const Index& size) {
     const Env known = known_dims(p);
     for (const std::string& n : analysis::names_in(size))
@@ -58,7 +63,7 @@ class Grouping {
   public:
     explicit Grouping(const Program& p) : p_(p) {
         for_each_block(p.body, [&](const Block& b, Loc) {
-            if (!is_fill(b)) blocks_.push_back(&b);
+            if (!is_fill(p, b.label)) blocks_.push_back(&b);
         });
     }
 
@@ -73,11 +78,6 @@ class Grouping {
     }
 
   private:
-    /// A fill goes with its reduction.
-    bool is_fill(const Block& b) const {
-        return b.label.ends_with(".init") && block_named(p_, b.label.substr(0, b.label.size() - 5));
-    }
-
     std::vector<std::string> par(const Block& b) const { return names_of(axes_of_kind(b, true)); }
 
     bool reduces(const Block& b) const {

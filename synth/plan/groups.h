@@ -18,6 +18,8 @@ std::vector<Group> groups_of(const ir::Program& loops);
 
 /// The block of this label; null where there is none.
 const ir::Block* block_named(const ir::Program& p, const std::string& label);
+/// Is this the fill of a reduction? It goes where the reduction goes.
+bool is_fill(const ir::Program& p, const std::string& label);
 /// A size where the dimensions fix it.
 std::optional<int64_t> size_of(const ir::Program& p, const ir::Index& size);
 /// The axis along which an access runs through neighbours: its last subscript is the axis, plus what does not mention it. Empty: none.

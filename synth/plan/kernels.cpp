@@ -13,13 +13,8 @@ namespace acu::synth::plan {
 using namespace ir;
 
 std::optional<Draft> kernel_for(const Draft& draft, const Group& g) {
-    std::optional<Draft> out;
-    switch (g.kind) {
-        case GroupKind::Points: out = points_kernel(draft, g); break;
-        case GroupKind::Rows: out = rows_kernel(draft, g); break;
-        case GroupKind::Columns: out = columns_kernel(draft, g); break;
-        case GroupKind::Whole: out = whole_kernel(draft, g); break;
-    }
+    if (g.kind == GroupKind::Rows) return rows_kernel(draft, g);
+    auto out = g.kind == GroupKind::Points ? points_kernel(draft, g) : g.kind == GroupKind::Columns ? columns_kernel(draft, g) : whole_kernel(draft, g);
     return out && out->lowers() ? out : std::nullopt;
 }
 
@@ -75,8 +70,7 @@ bool vectorize_inside(Draft& d, const std::string& loop, int64_t width, int64_t 
         const Block& b = *block_named(d.program(), label);
         const std::string axis = vector_axis(b);
         if (axis.empty()) continue;
-        const int64_t before = analysis::axis_of(b, axis)->vector;
-        if (before > 1) continue;
+        if (analysis::axis_of(b, axis)->vector > 1) continue;
         Arguments args{{"width", width}};
         if (first) args.emplace("threads", threads);
         bool done = d.step("vectorize", {label, axis}, args, why);

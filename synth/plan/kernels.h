@@ -6,10 +6,11 @@
 // Numbers come from measurements on an H200 of hand-written kernels of these shapes (bytes on their way for each multiprocessor, threads for each row).
 namespace acu::synth::plan {
 
+/// What it answers can be lowered.
 std::optional<Draft> kernel_for(const Draft& draft, const Group& g);
 
 std::optional<Draft> points_kernel(Draft draft, const Group& g);     ///< tiles of the output, a vector of neighbours a thread
-std::optional<Draft> rows_kernel(const Draft& draft, const Group& g);      ///< a block a row: kept in registers or shared memory, or read again
+std::optional<Draft> rows_kernel(const Draft& draft, const Group& g);      ///< a block a row: kept in registers or shared memory, or read again; the first that can be lowered
 std::optional<Draft> columns_kernel(Draft draft, const Group& g);    ///< slices of rows added up apart, then joined in order
 std::optional<Draft> whole_kernel(Draft draft, const Group& g);      ///< slices, then one block
 

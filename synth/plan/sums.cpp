@@ -83,7 +83,7 @@ std::optional<Draft> whole_kernel(Draft d, const Group& g) {
     if (!outer || is_pair(block_named(d.program(), label)->monoid)) return {};
     const auto terms = size_of(d.program(), outer->size);
     const bool one_axis = axes_of_kind(*block_named(d.program(), label), false).size() == 1;
-    const int64_t width = vector_width(d, {label}, one_axis ? std::nullopt : std::optional<int64_t>{}), threads = 512;
+    const int64_t width = vector_width(d, {label}, std::nullopt), threads = 512;
     const int64_t align = one_axis ? threads * width : 1;
     const bool few = terms && one_axis && *terms <= 64 * 1024;
     const int64_t slices = few ? 1 : terms ? std::min(4 * multiprocessors, (*terms + align - 1) / align) : 4 * multiprocessors;
