@@ -64,9 +64,9 @@ Result<Distribution> distribute(const Coord& shape, int64_t threads, int64_t war
     for (size_t axis = shape.size(); axis-- > 0;) {
         if (axis == static_cast<size_t>(vector_axis)) continue;
         s.axis(axis, shape[axis]);
-        outermost = axis;
+        if (shape[axis] > 1) outermost = axis;
     }
-    // Threads that nothing is left for stand beyond the tile, where the guard holds them back.
+    // Threads that nothing is left for stand beyond the tile, where the guard holds them back: along a dimension that users name, not one of a single cell.
     s.grow("lane", outermost, s.lanes);
     s.grow("warp", outermost, s.warps);
     return Distribution{s.layout.folded(), s.covered, s.covered == shape};

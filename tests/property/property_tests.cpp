@@ -103,6 +103,13 @@ std::optional<Subject> smaller(Session& session, const frontend::Module& m, cons
     return best;
 }
 
+std::string sizes_of(const Program& p) {
+    std::string out;
+    for (const Dim& d : p.dims)
+        if (d.value && !d.pack) out += fmt::format(" {}={}", d.name, *d.value);
+    return out;
+}
+
 std::optional<Scene> scene_of(Session& session, const frontend::Module& m, const std::string& name, property::Random& random) {
     for (int attempt = 0; attempt < 20; ++attempt) {
         auto s = smaller(session, m, name, random);
@@ -110,7 +117,7 @@ std::optional<Scene> scene_of(Session& session, const frontend::Module& m, const
         auto in = make_inputs(*s, {}, random());    // offsets of segments may not fit the sizes that were drawn
         if (!in) continue;
         Program loops = lower::lower_reductions(s->op.program);
-        Scene out{name, std::move(*s), std::move(*in), std::move(loops), {}};
+        Scene out{name + sizes_of(loops), std::move(*s), std::move(*in), std::move(loops), {}};
         out.expected = out.inputs.arrays;
         if (interpret(lower::in_float64(out.loops), out.inputs.arguments, out.expected)) return out;
     }

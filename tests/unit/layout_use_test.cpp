@@ -277,6 +277,7 @@ TEST_CASE("distribute covers any shape once, as compact as its rule says") {
     CHECK(distribute({7168}, 256, 32, 0, 8)->covered == Coord{8192});
     CHECK(distribute({64, 40}, 128, 32, 1, 8)->covered == Coord{64, 64});
     CHECK(distribute({2, 3}, 128, 32, 1, 1)->covered == Coord{32, 4});
+    CHECK(distribute({1, 2}, 128, 32, 1, 1)->covered == Coord{1, 128});    // a user may leave out a dimension of one cell, and no thread stands beyond it
     CHECK_FALSE(distribute({64}, 48, 32, 0, 8));
     CHECK_FALSE(distribute({64}, 64, 32, 1, 8));
 }
