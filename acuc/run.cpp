@@ -274,6 +274,9 @@ void add_run(CLI::App& app, int& exit) {
     c->add_flag("--json", a->json, "the result as JSON");
     c->add_option("--emu-seed", a->emulation.seed, "on emu: of a random order of threads, with stops within them; 0: in order")->capture_default_str();
     c->add_flag("--emu-guard", a->emulation.guard, "on emu: shared buffers apart from each other, to see one run over into the next");
+    c->add_option("--emu-shift", a->emulation.shift, "on emu: tensors start so many bytes behind an aligned address: 8, 16, … 248")->check(CLI::Range(0, 248))->check([](const std::string& text) {
+        return std::atoi(text.c_str()) % 8 == 0 ? std::string{} : "a shift is a multiple of 8 bytes";
+    });
     add_toolkits(*c, a->toolkits);
     c->callback([a, &exit] { exit = run(*a); });
 }

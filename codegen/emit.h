@@ -2,7 +2,7 @@
 #include <map>
 #include <string_view>
 
-#include "ir/program.h"
+#include "codegen/alignment.h"
 #include "target/target.h"
 
 namespace acu::codegen {
@@ -20,7 +20,8 @@ struct KernelArgument {
 };
 
 /// A kernel of an emitted source. It loops over the grid, so any grid is correct: `cells` are its iterations, one a block of `threads` threads, or one a thread where
-/// `threads` is 0. `shared`: bytes of dynamic shared memory. `headers`: the texts of microkernels/ that it needs.
+/// `threads` is 0. `shared`: bytes of dynamic shared memory. `headers`: the texts of microkernels/ that it needs. `alignment`: what a launch must bring; where it
+/// does not, `unaligned()` is launched instead.
 struct Kernel {
     std::string name;
     ir::Index cells;
@@ -29,7 +30,9 @@ struct Kernel {
     int64_t threads = 0;
     int64_t shared = 0;
     std::vector<std::string> headers = {};
+    Alignment alignment = {};
 
+    std::string unaligned() const { return name + "_unaligned"; }
     int64_t block() const { return threads ? threads : block_threads; }
     /// Blocks of a launch with so many iterations.
     int64_t grid(int64_t iterations) const;

@@ -36,11 +36,19 @@ Kernel KernelWriter::write(const std::string& name) {
     line("typedef {} Index;", narrow ? "int" : "i64");
     for (const Dim& d : p_.dims)
         if (d.value && mentions(body, names_.of(d.name))) line("const Index {} = {};", names_.of(d.name), *d.value);
-    const int64_t threads = threads_ ? threads_ : block_threads;
-    k.text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{}{}{}}}\n", threads, name, parameters_, text_, shared_text_, body);
+    const std::string text = text_ + shared_text_ + body;
+    k.alignment = alignment_;
+    if (alignment_.empty()) k.text = entry(name, "\n" + text);
+    else
+        k.text = fmt::format("template <bool aligned>\nACU_DEVICE void {0}_body({1}) {{\n{2}}}\n{3}{4}", name, parameters_, text, entry(name, fmt::format(" {}_body<true>({}); ", name, passed_on_)),
+                             entry(k.unaligned(), fmt::format(" {}_body<false>({}); ", name, passed_on_)));
     k.shared = shared_bytes_;
     k.headers = {headers_.begin(), headers_.end()};
     return k;
+}
+
+std::string KernelWriter::entry(const std::string& name, const std::string& body) const {
+    return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{{}}}\n", threads_ ? threads_ : block_threads, name, parameters_, body);
 }
 
 void KernelWriter::use(const Index& e) {
@@ -100,14 +108,15 @@ std::vector<KernelArgument> KernelWriter::arguments() {
 }
 
 void KernelWriter::parameter(const KernelArgument& a) {
-    const auto add = [&](const std::string& s) { parameters_ += (parameters_.empty() ? "" : ", ") + s; };
+    const auto add = [&](const std::string& type, const std::string& name) {
+        const std::string comma = parameters_.empty() ? "" : ", ";
+        parameters_ += fmt::format("{}{} {}", comma, type, name), passed_on_ += comma + name;
+    };
     switch (a.kind) {
-        case KernelArgument::Buffer:
-            add(fmt::format("{}{}* __restrict__ {}", written_.contains(a.name) ? "" : "const ", element_type(buffers_.at(a.name)->type), names_.buffer(a.name)));
-            return;
-        case KernelArgument::Scalar: add(fmt::format("{} {}", value_type(buffers_.at(a.name)->type), names_.buffer(a.name))); return;
-        case KernelArgument::Dim: add(fmt::format("i64 {}", names_.of(a.name))); return;
-        case KernelArgument::Stride: add(fmt::format("i64 {}", names_.buffer(fmt::format("{}.stride{}", a.name, a.axis)))); return;
+        case KernelArgument::Buffer: add(fmt::format("{}{}* __restrict__", written_.contains(a.name) ? "" : "const ", element_type(buffers_.at(a.name)->type)), names_.buffer(a.name)); return;
+        case KernelArgument::Scalar: add(std::string(value_type(buffers_.at(a.name)->type)), names_.buffer(a.name)); return;
+        case KernelArgument::Dim: add("i64", names_.of(a.name)); return;
+        case KernelArgument::Stride: add("i64", names_.buffer(fmt::format("{}.stride{}", a.name, a.axis))); return;
     }
 }
 

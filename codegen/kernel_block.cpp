@@ -25,7 +25,7 @@ Index KernelWriter::block_loops() {
         facts_.add_range(l->var, constant(0), l->extent);
         const std::string rest = is_const(inner, 1) ? "block" : fmt::format("block / ({})", writer_.index(inner));
         line("const Index {} = {};", names_.of(l->var), l == nest.front() ? rest : fmt::format("{} % ({})", is_const(inner, 1) ? "block" : "(" + rest + ")", writer_.index(l->extent)));
-        for (const Let& x : l->lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), known(x);
+        for (const Let& x : l->lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), facts_.define(x.name, x.value);
     }
     for (const Decl& d : loop_.allocs)    // not of a copy: their addresses are kept
         if (!d.layout) share(d);
@@ -77,7 +77,7 @@ void KernelWriter::thread_loop(const Loop& l) {
     if (is_const(l.extent, threads_)) line("{{");
     else line("if ({} < {}) {{", thread_name, writer_.index(l.extent));
     ++depth_;
-    for (const Let& x : l.lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), known(x);
+    for (const Let& x : l.lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), facts_.define(x.name, x.value);
     for (const Decl& d : l.allocs) declare(d);
     in_threads_ = true;
     body(l.body);

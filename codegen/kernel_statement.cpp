@@ -28,12 +28,6 @@ void KernelWriter::one(const Stmt& s) {
     provenance_ = before;
 }
 
-/// The facts of a derived name.
-void KernelWriter::known(const Let& x) {
-    facts_.add_nonnegative(x.value - ir::name(x.name));
-    facts_.add_nonnegative(ir::name(x.name) - x.value);
-}
-
 void KernelWriter::serial_loop(const Loop& l) {
     const std::string v = names_.of(l.var);
     if (l.kind == LoopKind::Unroll) pragma(whole);
@@ -44,7 +38,7 @@ void KernelWriter::serial_loop(const Loop& l) {
     ++depth_;
     for (const Let& x : l.lets) {
         line("const Index {} = {};", names_.of(x.name), writer_.index(x.value));
-        if (threads_) known(x);
+        if (threads_) facts_.define(x.name, x.value);
     }
     for (const Decl& d : l.allocs) declare(d);
     body(l.body);

@@ -68,6 +68,19 @@ std::optional<Guards> guards_of(const std::vector<Value>& guards, const std::str
 
 }  // namespace
 
+/// `8`; `8, true` where the access starts at a multiple of its bytes, `8, aligned` where it does if the launch is as `alignment_` says.
+std::string KernelWriter::run_of(int64_t size, const Decl& d, const std::vector<Index>& subscripts) {
+    const auto bytes = static_cast<int64_t>(info(d.type).bytes);
+    const int64_t piece = std::min(size, 16 / bytes);
+    std::map<std::string, int64_t> dims = alignment_.dims;
+    if (!is_multiple(offset_of(d, subscripts), piece, p_, facts_, dims)) return std::to_string(size);
+    const bool ours = d.scope == Scope::Shared;    // its address is a multiple of 128
+    if (ours && dims == alignment_.dims) return fmt::format("{}, true", size);
+    if (!ours) alignment_.buffers[d.name] = std::max(alignment_.buffers[d.name], piece * bytes);
+    alignment_.dims = std::move(dims);
+    return fmt::format("{}, aligned", size);
+}
+
 std::string KernelWriter::all_of(const std::vector<Value>& conditions) {
     std::string s;
     for (const Value& v : conditions) s += fmt::format("{}({})", s.empty() ? "" : " && ", writer_.value(v));
@@ -142,7 +155,8 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
         if (fresh) {
             it->second = names_.fresh(v->name + "_v");
             line("{} {}[{}];", element_type(d.type), it->second, chunk.size);
-            line("load_elements<{}>({}, &{});", chunk.size, it->second, writer_.element(v->name, at_start(v->subscripts, chunk)));
+            const std::vector<Index> start = at_start(v->subscripts, chunk);
+            line("load_elements<{}>({}, &{});", run_of(chunk.size, d, start), it->second, writer_.element(v->name, start));
         }
         const std::string cell = fmt::format("{}[{}]", it->second, offset);
         named.emplace_back(v.get(), widened(d.type) == d.type ? cell : fmt::format("widen({})", cell));
@@ -165,8 +179,11 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
     depth_ = depth;
     if (!sum.empty()) line("{}", combined(Monoid::Sum, writer_.decl(b.outs[0].tensor).type, writer_.element(b.outs[0].tensor, b.outs[0].subscripts), sum));
     facts_ = before;
-    for (size_t i = 0; i < b.outs.size(); ++i)
-        if (!results[i].empty()) line("store_elements<{}>(&{}, {});", chunk.size, writer_.element(b.outs[i].tensor, at_start(b.outs[i].subscripts, chunk)), results[i]);
+    for (size_t i = 0; i < b.outs.size(); ++i) {
+        if (results[i].empty()) continue;
+        const std::vector<Index> start = at_start(b.outs[i].subscripts, chunk);
+        line("store_elements<{}>(&{}, {});", run_of(chunk.size, writer_.decl(b.outs[i].tensor), start), writer_.element(b.outs[i].tensor, start), results[i]);
+    }
 }
 
 /// The points of a chunk whose sum a thread keeps are added up first: that rounds less, and chunks do not wait for each other. Empty: not such a block.

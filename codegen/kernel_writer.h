@@ -31,6 +31,7 @@ class KernelWriter {
     void use(const ir::Body& body);
     std::vector<KernelArgument> arguments();
     void parameter(const KernelArgument& a);
+    std::string entry(const std::string& name, const std::string& body) const;
     void cell_loop();
     void add_let(const ir::Let& x);
     ir::Index outermost(const ir::Index& total, const ir::Index& inner) const;
@@ -52,7 +53,6 @@ class KernelWriter {
     std::vector<std::string> combine(const ir::Block& b);
     std::string narrow_combined(const ir::Block& b, ir::DType type, const std::string& state, const std::string& x) const;
     std::string scatter(const ir::Block& b, const std::string& state, const std::string& x);
-    void known(const ir::Let& x);
 
     // kernel_block.cpp: what the threads of a block do together
     ir::Index block_loops();    ///< answers the number of blocks
@@ -80,6 +80,7 @@ class KernelWriter {
 
     // kernel_vector.cpp: chunks of neighbouring elements, asynchronous copies; false: the block has not that form
     bool vector_block(const ir::Block& b);
+    std::string run_of(int64_t size, const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     void vector_points(const ir::Block& b, const std::vector<ir::Value>& loads, const std::function<bool(const ir::Access&)>& stores);
     std::map<std::string, std::string> redirected(const ir::Block& b, const std::vector<std::string>& results, const std::string& offset);
     bool async_copy(const ir::Block& b);
@@ -95,7 +96,8 @@ class KernelWriter {
     ir::analysis::Facts facts_;
     ExpressionWriter writer_;
     std::set<std::string> used_, used_buffers_, written_, headers_;
-    std::string parameters_, text_, shared_text_, provenance_;
+    Alignment alignment_;
+    std::string parameters_, passed_on_, text_, shared_text_, provenance_;
     int64_t shared_bytes_ = 0;
     size_t depth_ = 1;
     bool in_threads_ = false;

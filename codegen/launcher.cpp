@@ -103,6 +103,8 @@ inline long long stride_of(const acu_tensor* t, int i) {
     return s;
 }
 
+inline bool is_multiple(const void* address, unsigned long long bytes) { return (unsigned long long)address % bytes == 0; }
+
 inline size_t padded(long long count, size_t bytes) { return ((size_t)count * bytes + 255) / 256 * 256; }
 
 }  // namespace
@@ -302,6 +304,14 @@ class Launcher {
         return "?";
     }
 
+    std::string met(const Alignment& a) {
+        std::string s;
+        const auto test = [&](const std::string& t) { s += (s.empty() ? "" : " && ") + t; };
+        for (const auto& [name, n] : a.dims) test(fmt::format("{} % {} == 0", host_.dim(name), n));
+        for (const auto& [name, bytes] : a.buffers) test(fmt::format("is_multiple({}, {})", is_tensor(*p_.find(name)) ? id(name) + "->data" : id(name), bytes));
+        return s;
+    }
+
     void launches() {
         for (const Kernel& k : kernels_) {
             std::string args;
@@ -309,8 +319,10 @@ class Launcher {
             line(1, "if (const i64 cells = {}) {{", host_.index(k.cells));
             if (k.threads) line(2, "const i64 blocks = cells;");
             else line(2, "const i64 blocks = (cells + {}) / {};", block_threads - 1, block_threads);
-            if (k.shared > 48 * 1024) line(2, "{}", fmt::format(fmt::runtime(dialect_.more_shared), k.name, k.shared));
-            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, {}, queue>>>({});", k.name, most_blocks, most_blocks, k.block(), k.shared, args);
+            if (!k.alignment.empty()) line(2, "const auto kernel = {} ? {} : {};", met(k.alignment), k.name, k.unaligned());
+            const std::string name = k.alignment.empty() ? k.name : "kernel";
+            if (k.shared > 48 * 1024) line(2, "{}", fmt::format(fmt::runtime(dialect_.more_shared), name, k.shared));
+            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, {}, queue>>>({});", name, most_blocks, most_blocks, k.block(), k.shared, args);
             line(1, "}}");
         }
         line(1, "if (const {} error = {}()) status = report.fail(ACU_ERROR_LAUNCH, \"a launch failed: %s\", {}(error));", dialect_.error, dialect_.last_error, dialect_.error_string);

@@ -104,11 +104,21 @@ void Facts::add_dim(const std::string& name) {
 
 void Facts::add_range(const std::string& name, const Index& base, const Index& size) {
     ranges_[name] = {base, size};
+    definitions_.erase(name);
     const Index n = ir::name(name);
     add_nonnegative(n - base);
     add_nonnegative(base + size - constant(1) - n);
 }
 
+void Facts::define(const std::string& name, const Index& e) {
+    add_nonnegative(e - ir::name(name));
+    add_nonnegative(ir::name(name) - e);
+    definitions_.insert_or_assign(name, e);
+}
+Index Facts::definition(const std::string& name) const {
+    const auto it = definitions_.find(name);
+    return it == definitions_.end() ? nullptr : it->second;
+}
 void Facts::add_nonnegative(const Index& e) {
     facts_.push_back(linear(e));
     positive_.clear();

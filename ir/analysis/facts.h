@@ -24,6 +24,7 @@ class Facts {
     void add_dim(const std::string& name);                                          ///< name >= 0
     void add_range(const std::string& name, const Index& base, const Index& size);    ///< base <= name < base + size
     void add_nonnegative(const Index& e);                                           ///< e >= 0
+    void define(const std::string& name, const Index& e);                           ///< name == e
     void add(const Value& condition);                                               ///< conjunctions of comparisons of index expressions; others are skipped
     void add_negation(const Value& condition);
 
@@ -34,6 +35,8 @@ class Facts {
     bool obviously_less(const Index& a, const Index& b) const;
     bool less(const Index& a, const Index& b) const;
     bool equal(const Index& a, const Index& b) const { return nonnegative(a - b) && nonnegative(b - a); }
+    /// What a name was defined as; null: nothing.
+    Index definition(const std::string& name) const;
     /// A constant the expression always equals.
     std::optional<int64_t> value(const Index& e) const;
 
@@ -56,6 +59,7 @@ class Facts {
     Env known_;
     std::function<Index(const std::string&)> offsets_size_;
     std::map<std::string, Range> ranges_;
+    std::map<std::string, Index> definitions_;
     std::vector<Linear> facts_;
     mutable std::map<std::string, Index> atoms_;    ///< what each opaque atom stands for
     mutable std::map<std::string, bool> positive_;  ///< divisors that were proven to be at least 1

@@ -12,11 +12,11 @@ ACU_DEVICE int swizzled(int at) {
 template <int Bytes>
 ACU_DEVICE bool is_aligned(const void* p) { return (reinterpret_cast<unsigned long long>(p) & (Bytes - 1)) == 0; }
 
-/// N elements from `src`.
-template <int N, class T>
+/// N elements from `src`. `Aligned`: the address is known to be a multiple of the bytes of an access, and is not asked.
+template <int N, bool Aligned = false, class T>
 ACU_DEVICE void load_elements(T (&dst)[N], const T* src) {
     constexpr int most = 16 / (int)sizeof(T), width = N < most ? N : most;
-    if (is_aligned<width * (int)sizeof(T)>(src)) {
+    if (Aligned || is_aligned<width * (int)sizeof(T)>(src)) {
 #pragma unroll
         for (int i = 0; i < N; i += width) {
             T part[width];
@@ -31,10 +31,10 @@ ACU_DEVICE void load_elements(T (&dst)[N], const T* src) {
 }
 
 /// N elements to `dst`.
-template <int N, class T>
+template <int N, bool Aligned = false, class T>
 ACU_DEVICE void store_elements(T* dst, const T (&src)[N]) {
     constexpr int most = 16 / (int)sizeof(T), width = N < most ? N : most;
-    if (is_aligned<width * (int)sizeof(T)>(dst)) {
+    if (Aligned || is_aligned<width * (int)sizeof(T)>(dst)) {
 #pragma unroll
         for (int i = 0; i < N; i += width) {
             T part[width];

@@ -139,7 +139,7 @@ class EmulatedDevice : public Device {
     }
 
     Result<std::unique_ptr<Buffer>> allocate(size_t bytes) override {
-        const Result<size_t> number = memory_->add(bytes);
+        const Result<size_t> number = memory_->add(bytes, options_.shift);
         if (!number) return number.why();
         return std::unique_ptr<Buffer>(std::make_unique<EmulatedBuffer>(memory_, *number));
     }

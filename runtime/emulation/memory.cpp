@@ -48,17 +48,17 @@ uint64_t Memory::find_room(uint64_t chunks) {
     return owners_.size();
 }
 
-Result<size_t> Memory::add(size_t bytes) {
+Result<size_t> Memory::add(size_t bytes, size_t shift) {
     if (bytes > region_bytes) return no_memory(fmt::format("a buffer of {} bytes; emulated devices have {} GiB", bytes, region_bytes >> 30));
     Extent e;
     e.bytes = bytes;
-    e.chunks = (bytes + 2 * guard_bytes + chunk_bytes - 1) / chunk_bytes;
+    e.chunks = (bytes + shift + 2 * guard_bytes + chunk_bytes - 1) / chunk_bytes;
     e.chunk = find_room(e.chunks);
     const auto unused = std::find_if(extents_.begin() + 1, extents_.end(), [](const Extent& x) { return x.chunks == 0; });
     const auto number = static_cast<size_t>(unused - extents_.begin());
     if (e.chunk == owners_.size() || number > UINT16_MAX) return no_memory(fmt::format("no room for {} bytes; emulated devices have {} GiB", bytes, region_bytes >> 30));
     std::fill_n(owners_.begin() + static_cast<ptrdiff_t>(e.chunk), e.chunks, static_cast<uint16_t>(number));
-    e.first = region_ + global_start + e.chunk * chunk_bytes + guard_bytes;
+    e.first = region_ + global_start + e.chunk * chunk_bytes + guard_bytes + shift;
     used_chunks_ = std::max(used_chunks_, e.chunk + e.chunks);
     fill(e);
     if (unused == extents_.end()) extents_.push_back(std::move(e));

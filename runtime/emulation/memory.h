@@ -35,7 +35,7 @@ class Memory {
     Memory(const Memory&) = delete;
 
     /// A filled buffer; answers its number. Code `device.memory`.
-    Result<size_t> add(size_t bytes);
+    Result<size_t> add(size_t bytes, size_t shift);    ///< `shift`: bytes behind an aligned address
     void remove(size_t number);
     Extent& extent(size_t number) { return extents_[number]; }
     /// The buffer that owns the chunk of this address; null when none does.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace acu::synth::evaluate {
 
 using namespace ir;
@@ -44,12 +46,17 @@ int64_t contiguous_stride(const Decl& d, size_t axis, const Env& dims) {
     return s;
 }
 
+bool is_met(const codegen::Alignment& a, const Env& dims, const Buffers& buffers) {
+    return std::ranges::all_of(a.dims, [&](const auto& d) { return dims.at(d.first) % d.second == 0; }) &&
+           std::ranges::all_of(a.buffers, [&](const auto& b) { return buffers.at(b.first)->address() % static_cast<uint64_t>(b.second) == 0; });
+}
+
 std::vector<runtime::Launch> launches_of(const codegen::Emitted& e, const Arguments& arguments, const Buffers& buffers) {
     std::vector<runtime::Launch> out;
     for (const codegen::Kernel& k : e.kernels) {
         const int64_t cells = ir::evaluate(k.cells, arguments.dims);
         if (cells <= 0) continue;
-        runtime::Launch l{k.name, static_cast<uint32_t>(k.grid(cells)), static_cast<uint32_t>(k.block()), {}};
+        runtime::Launch l{is_met(k.alignment, arguments.dims, buffers) ? k.name : k.unaligned(), static_cast<uint32_t>(k.grid(cells)), static_cast<uint32_t>(k.block()), {}};
         l.shared = static_cast<uint32_t>(k.shared);
         for (const codegen::KernelArgument& a : k.arguments) {
             const Decl* d = e.program.find(a.name);

@@ -12,7 +12,7 @@ TWO = COPY + COPY.replace("op f", "op g")
 OPTIONS = {
     "check": ["--json"],
     "compile": ["--op", "--case", "--set", "--target", "-o", "--emit", "--plan", "--print-after", "--provenance"],
-    "run": ["--op", "--case", "--set", "--device", "--in", "--out", "--inputs-out", "--seed", "--check", "--check-seconds", "--interpret", "--json", "--plan", "--emu-seed", "--emu-guard", "--cuda-path", "--rocm-path"],
+    "run": ["--op", "--case", "--set", "--device", "--in", "--out", "--inputs-out", "--seed", "--check", "--check-seconds", "--interpret", "--json", "--plan", "--emu-seed", "--emu-guard", "--emu-shift", "--cuda-path", "--rocm-path"],
     "fmt": ["--check"],
     "targets": ["--json", "--cuda-path", "--rocm-path"],
     "passes": ["--json"],

@@ -228,6 +228,7 @@ void emulate(const Scene& s, const std::vector<Tried>& plans, const Target& targ
     runtime::EmulationOptions options;
     options.seed = sum.emulated % 3 == 0 ? 0 : static_cast<uint64_t>(sum.emulated);
     options.guard = sum.emulated % 2 == 1;
+    options.shift = sum.emulated % 4 == 2 ? 8 : 0;
     auto device = runtime::open_device(*runtime::parse_device(fmt::format("emu:{}", target.name)), {}, options);
     if (!device) return sum.failures.push_back({s.name, device.why().message, {}});
     auto module = (*device)->load(codegen::device_text(kernels), "plans.cu");

@@ -35,7 +35,7 @@ def call(acuc: str, run: Run) -> str:
 
 def ways(draw: random.Random) -> tuple[str, ...]:
     """In order, in guard mode, or in a random order."""
-    return draw.choice([(), (), ("--emu-guard",), ("--emu-seed", str(draw.randrange(1, 1000)))])
+    return draw.choice([(), (), ("--emu-guard",), ("--emu-shift", "8"), ("--emu-seed", str(draw.randrange(1, 1000)))])
 
 
 def chosen(everything: bool, draw: random.Random) -> list[Run]:

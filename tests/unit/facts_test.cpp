@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "codegen/alignment.h"
 #include "ir/analysis/facts.h"
 
 using namespace acu::ir;
@@ -93,4 +94,28 @@ TEST_CASE("known sizes decide at once") {
     CHECK(inside(f, c(4) * n("i") + c(3), n("M")));
     CHECK_FALSE(inside(f, c(4) * n("i") + c(4), n("M")));
     CHECK(f.value(n("M") * n("N")) == 64);
+}
+
+TEST_CASE("multiples are proven from definitions and fixed sizes, or asked of free ones") {
+    Program p;
+    p.dims = {Dim{"N", {}}, Dim{"K", 96}};
+    Facts facts(known_dims(p));
+    const Index lanes = c(256) * n("r") + c(8) * mod(n("t"), c(32));
+    facts.define("c", lanes);
+    std::map<std::string, int64_t> dims;
+    const auto proven = [&](const Index& e, int64_t of) { return acu::codegen::is_multiple(e, of, p, facts, dims); };
+    CHECK(proven(n("c"), 8));
+    CHECK_FALSE(proven(n("c"), 16));
+    CHECK(proven(n("m") * n("K") + n("c"), 8));
+    CHECK(proven(n("m") * n("K"), 32));
+    CHECK_FALSE(proven(n("m") * n("K"), 64));
+    CHECK_FALSE(proven(n("c") + c(4), 8));
+    CHECK_FALSE(proven(n("t"), 2));
+    CHECK(dims.empty());
+    CHECK_FALSE(proven(n("m") * n("N") + n("t"), 8));
+    CHECK(dims.empty());
+    CHECK(proven(n("m") * n("N") + n("c"), 8));
+    CHECK(dims == std::map<std::string, int64_t>{{"N", 8}});
+    facts.add_range("c", c(0), c(8));    // a new meaning of the name
+    CHECK_FALSE(proven(n("c"), 8));
 }
