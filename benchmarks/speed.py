@@ -52,6 +52,7 @@ def parse_options() -> argparse.Namespace:
     ap.add_argument('--no-compile-peers', action='store_true')
     ap.add_argument('--precompile', type=float, help=f'seconds for torch.compile ahead of the timing; {COMPILE_SHARE} of the budget without it')
     ap.add_argument('--compile-workers', type=int, default=10)
+    ap.add_argument('--plans', metavar='DIR', help='CASE.json of this folder is the plan of the case; without it the compiler decides')
     ap.add_argument('--self-test', action='store_true')
     ap.add_argument('--compiler', help=argparse.SUPPRESS)
     return ap.parse_args()
@@ -103,7 +104,7 @@ class Run:
     # ------------------------------------------------------------ emission
     def emit(self) -> None:
         a, code = self.a, self.folder / 'code'
-        tasks = {c: functools.partial(emit, a.acuc, c, source, code, a.target) for c, source in self.cases.items()}
+        tasks = {c: functools.partial(emit, a.acuc, c, source, code, a.target, a.plans) for c, source in self.cases.items()}
         self.emitted = emit_all(a.nvcc_jobs, tasks, self.failed)
         self.messages = {c: {'emitted': asdict(e), 'expect_compile': not a.no_compile_peers} for c, e in self.emitted.items()}
         if a.sweep is not None:

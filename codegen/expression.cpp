@@ -21,7 +21,7 @@ static const std::set<std::string>& reserved() {
         "memset", "memcpy", "memmove", "memcmp", "malloc", "calloc", "realloc", "free", "printf", "puts", "read", "write", "open", "close", "system", "strlen", "atomic_add", "keep_best", "keep_top",
         "find_segment", "floor_div", "floor_mod", "better", "overlap", "padded", "stride_of", "read_sizes", "bytes_of", "element_bytes", "float_of", "bits_of", "sign_of", "not_a_number", "exp2", "log2", "log1p",
         "expm1", "rsqrt", "tanh", "trunc", "fma", "fmax", "fmin", "erfc", "cbrt", "hypot", "norm", "gamma", "round", "floor", "ceil", "abs", "min", "max", "warpSize", "cells", "stdin", "stdout", "signbit", "remove", "rename", "time", "exit", "workspace",
-        "fast_exp", "fast_exp2", "fast_log", "fast_log2", "fast_sqrt", "fast_rsqrt", "fast_tanh", "fast_erf"};
+        "fast_exp", "fast_exp2", "fast_log", "fast_log2", "fast_sqrt", "fast_rsqrt", "fast_tanh", "fast_erf", "fast_reciprocal", "reciprocal"};
     return words;
 }
 
@@ -254,7 +254,8 @@ std::string ExpressionWriter::call(const ValueNode& v) {
         {"tan", {"tanf", "tan"}},      {"tanh", {"tanhf", "tanh"}},   {"erf", {"erff", "erf"}},       {"floor", {"floorf", "floor"}}, {"ceil", {"ceilf", "ceil"}},
         {"round", {"rintf", "rint"}},  {"trunc", {"truncf", "trunc"}}, {"pow", {"powf", "pow"}},      {"fma", {"fmaf", "fma"}},
         {"exp.approx", {"fast_exp", "exp"}},    {"exp2.approx", {"fast_exp2", "exp2"}},    {"log.approx", {"fast_log", "log"}},    {"log2.approx", {"fast_log2", "log2"}},
-        {"sqrt.approx", {"fast_sqrt", "sqrt"}}, {"rsqrt.approx", {"fast_rsqrt", "rsqrt"}}, {"tanh.approx", {"fast_tanh", "tanh"}}, {"erf.approx", {"fast_erf", "erf"}}};
+        {"sqrt.approx", {"fast_sqrt", "sqrt"}}, {"rsqrt.approx", {"fast_rsqrt", "rsqrt"}}, {"tanh.approx", {"fast_tanh", "tanh"}}, {"erf.approx", {"fast_erf", "erf"}},
+        {"reciprocal.approx", {"fast_reciprocal", "reciprocal"}}};
     const DType t = v.args[0]->type;
     std::string args;
     for (const Value& a : v.args) args += (args.empty() ? "" : ", ") + value(a);

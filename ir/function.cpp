@@ -46,6 +46,8 @@ struct Approximate {
     static float log(float a, float, float) { return flush(log2(a, 0, 0) * 0.693147181f); }
     static float sqrt(float a, float, float) { return narrow(std::sqrt(static_cast<double>(flush(a)))); }
     static float rsqrt(float a, float, float) { return narrow(1 / std::sqrt(static_cast<double>(flush(a)))); }
+    static float reciprocal(float a, float, float) { return narrow(1 / static_cast<double>(flush(a))); }
+    static double reciprocal(double a, double, double) { return 1 / a; }
     static float tanh(float a, float, float) { return static_cast<float>(std::tanh(static_cast<double>(a))); }
     /// sign(a)*(1 - 2^p(|a|)), where p is fitted on 0 .. 3.9.
     static float erf(float a, float, float) {
@@ -70,7 +72,7 @@ const FunctionBody& body_of(std::string_view name) {
         {"sign", F::sign, D::sign},    {"max", F::max, D::max},       {"min", F::min, D::min},       {"isnan", F::isnan, D::isnan},
         {"isinf", F::isinf, D::isinf}, {"exp.approx", A::exp, D::exp},    {"exp2.approx", A::exp2, D::exp2},    {"log.approx", A::log, D::log},
         {"log2.approx", A::log2, D::log2}, {"sqrt.approx", A::sqrt, D::sqrt}, {"rsqrt.approx", A::rsqrt, D::rsqrt}, {"tanh.approx", A::tanh, D::tanh},
-        {"erf.approx", A::erf, D::erf},
+        {"erf.approx", A::erf, D::erf}, {"reciprocal.approx", A::reciprocal, A::reciprocal},
     };
     return *std::ranges::find(table, name, &FunctionBody::name);
 }

@@ -23,6 +23,7 @@ const std::vector<Function>& functions() {
         {"sign", 1, false, false}, {"max", 2, false, false},  {"min", 2, false, false},  {"isnan", 1, true, true},   {"isinf", 1, true, true},
         {"exp.approx", 1, true, false},  {"exp2.approx", 1, true, false},  {"log.approx", 1, true, false},  {"log2.approx", 1, true, false},
         {"sqrt.approx", 1, true, false}, {"rsqrt.approx", 1, true, false}, {"tanh.approx", 1, true, false}, {"erf.approx", 1, true, false},
+        {"reciprocal.approx", 1, true, false},
     };
     return table;
 }

@@ -122,9 +122,10 @@ def declared(t: Text, case: str, source: str, dims: dict[str, int]) -> Emitted:
     return Emitted(case, source, t.code, symbol, plan_name(t.plan), tuple(params), dims, t.digest)
 
 
-def emit(acuc: str, case: str, source: str, folder: pathlib.Path, target: str) -> Emitted:
-    """writes the code of one case to `folder`/CASE and reads what it declares"""
-    t = write(acuc, source, ['--case', case], folder / case, target)
+def emit(acuc: str, case: str, source: str, folder: pathlib.Path, target: str, plans: str | None = None) -> Emitted:
+    """writes the code of one case to `folder`/CASE, by the plan `plans`/CASE.json if there is one, and reads what it declares"""
+    plan = pathlib.Path(plans or '') / f'{case}.json'
+    t = write(acuc, source, ['--case', case, *(['--plan', str(plan)] if plans and plan.exists() else [])], folder / case, target)
     first = re.search(r'^/\* (\w+ \(case .*)$', t.header, re.M)
     return declared(t, case, source, {**(constants(first.group(1)) if first else {}), **t.plan['dims']})
 

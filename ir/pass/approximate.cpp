@@ -9,7 +9,7 @@
 namespace acu::ir::pass {
 namespace {
 
-/// Bounds of the error in f32. PTX ISA 9.7.3, "ex2", "lg2", "sqrt", "rsqrt", "tanh"; CUDA C++ Programming Guide, "Intrinsic Functions" (__expf, __logf); on CDNA2 the
+/// Bounds of the error in f32. PTX ISA 9.7.3, "ex2", "lg2", "sqrt", "rsqrt", "rcp", "tanh"; CUDA C++ Programming Guide, "Intrinsic Functions" (__expf, __logf); on CDNA2 the
 /// instructions are good to 1 ulp (LLVM, AMDGPUUsage). The polynomial was measured on all floats. Subnormal numbers count as zero.
 struct Method {
     std::string_view function, with, becomes, bound;
@@ -23,6 +23,7 @@ constexpr std::array methods{
     Method{"log2", "hardware", "log2.approx", "2^-22 absolute in 0.5 .. 2, 2^-22 relative elsewhere", 0, true},
     Method{"sqrt", "hardware", "sqrt.approx", "2^-23 relative", 0, true},
     Method{"rsqrt", "hardware", "rsqrt.approx", "2^-22.9 relative", 0, true},
+    Method{"div", "hardware", "reciprocal.approx", "2 ulp for divisors of 2^-126 .. 2^126", 0, true},
     Method{"tanh", "hardware", "tanh.approx", "2^-11 relative", 75, false},
     Method{"erf", "polynomial", "erf.approx", "1e-6 absolute", 0, true},
 };
@@ -30,7 +31,7 @@ constexpr std::array methods{
 /// e[i] = exp(x[i])  ->  e[i] = exp.approx(x[i])
 struct ApproximatePass {
     static constexpr std::string_view name = "approximate", doc = "a cheaper function for f32, within a bound: exp (2 + floor(|1.173 x|) ulp), exp2 (2 ulp), log (3 ulp; 2^-21.41 absolute in 0.5 .. 2), log2 (2^-22), "
-        "sqrt (2^-23 relative), rsqrt (2^-22.9 relative), tanh (2^-11 relative, sm_75 and later) with = hardware; erf (1e-6 absolute) with = polynomial";
+        "sqrt (2^-23 relative), rsqrt (2^-22.9 relative), div (a quotient by the reciprocal: 2 ulp for divisors of 2^-126 .. 2^126), tanh (2^-11 relative, sm_75 and later) with = hardware; erf (1e-6 absolute) with = polynomial";
     static constexpr std::string_view picture = "e[i] = exp(x[i])\n-> e[i] = exp.approx(x[i])";
     static constexpr Rounding rounding = Rounding::Approximates;
     static SiteRule sites() { return {{SiteKind::Statement}, 1, 1}; }
@@ -38,7 +39,7 @@ struct ApproximatePass {
     struct Params {
         std::string function, with;
         static constexpr auto fields = std::tuple{
-            required("function", &Params::function, +[] { return words({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "erf"}); }, "the function, in every call of the statement"),
+            required("function", &Params::function, +[] { return words({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "div", "tanh", "erf"}); }, "the function, in every call of the statement"),
             required("with", &Params::with, +[] { return words({"hardware", "polynomial"}); }, "one instruction of the target, or a polynomial and one instruction")};
     };
 
@@ -60,10 +61,11 @@ struct ApproximatePass {
 
     static Value approximated(const Value& v, const Method& m, const std::string& label, Loc loc, bool& found) {
         const Value inner = map_parts(v, [&](const Value& a) { return approximated(a, m, label, loc, found); }, [](const Index& e) { return e; });
-        if (inner->op != Op::Call || inner->name != m.function) return inner;
+        const bool quotient = m.function == "div";
+        if (quotient ? inner->op != Op::Div || !is_float(inner->type) : inner->op != Op::Call || inner->name != m.function) return inner;
         need(inner->type == DType::F32, "approximate.type", fmt::format("`{}` calls `{}` in {}, for which there is no instruction", label, m.function, name_of(inner->type)), "", loc);
         found = true;
-        return call(std::string(m.becomes), inner->args);
+        return quotient ? binary(Op::Mul, inner->args[0], call(std::string(m.becomes), {inner->args[1]})) : call(std::string(m.becomes), inner->args);
     }
 
     static void on_target(const Method& m, const Target* t) {

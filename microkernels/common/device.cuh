@@ -228,7 +228,7 @@ ACU_DEVICE double magnitude(double x) { return fabs(x); }
 
 // ---- approximations of f32 (ir/function.cpp): one instruction each; subnormal numbers become zero
 
-/// PTX ISA, "ex2", "lg2", "sqrt", "rsqrt", "tanh" with .approx.ftz; CDNA2 ISA, v_exp_f32, v_log_f32, v_sqrt_f32, v_rsq_f32.
+/// PTX ISA, "ex2", "lg2", "sqrt", "rsqrt", "rcp", "tanh" with .approx.ftz; CDNA2 ISA, v_exp_f32, v_log_f32, v_sqrt_f32, v_rsq_f32, v_rcp_f32.
 #if defined(ACU_EMU)
 ACU_DEVICE float flushed(float x) { return fabsf(x) < 1.17549435e-38f ? copysignf(0.0f, x) : x; }
 #define ACU_APPROXIMATION(name, plain, hip, ptx) \
@@ -250,6 +250,8 @@ ACU_APPROXIMATION(fast_exp2, exp2, "v_exp_f32", "ex2.approx.ftz.f32")
 ACU_APPROXIMATION(fast_log2, log2, "v_log_f32", "lg2.approx.ftz.f32")
 ACU_APPROXIMATION(fast_sqrt, sqrt, "v_sqrt_f32", "sqrt.approx.ftz.f32")
 ACU_APPROXIMATION(fast_rsqrt, 1.0 / sqrt, "v_rsq_f32", "rsqrt.approx.ftz.f32")
+ACU_APPROXIMATION(fast_reciprocal, 1.0 /, "v_rcp_f32", "rcp.approx.ftz.f32")
+ACU_DEVICE double reciprocal(double x) { return 1.0 / x; }
 #if !defined(ACU_EMU) && !defined(ACU_HIP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
 ACU_APPROXIMATION(fast_tanh, tanh, "", "tanh.approx.f32")
 #else

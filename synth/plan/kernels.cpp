@@ -97,15 +97,37 @@ void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
     }
 }
 
-void approximate_calls(Draft& d, const std::vector<std::string>& labels) {
-    bool narrow = true;
-    for (const std::string& t : results_of(d.program(), labels)) {
-        const Decl& x = *d.program().find(t);
-        narrow &= x.scope == Scope::Out && info(x.type).bytes <= 2 && is_float(x.type);
+namespace {
+
+/// All floats in memory that the statements write, or all that they read, have at most 16 bits.
+bool is_narrow(const Program& p, const std::vector<std::string>& labels, bool writes) {
+    bool any = false;
+    for (const std::string& label : labels) {
+        const Block* b = block_named(p, label);
+        if (!b) continue;
+        for (const analysis::Touch& t : analysis::touches(*b)) {
+            const Decl* x = p.find(t.tensor);
+            if (!x || t.write != writes || !is_float(x->type) || x->scope == Scope::Param) continue;
+            if (x->scope == Scope::Temp || info(x->type).bytes > 2) return false;
+            any = true;
+        }
     }
-    if (!narrow) return;
-    for (const std::string& label : labels)    // relative errors, which no cancellation makes larger than they are
-        if (block_named(d.program(), label)) d.step("approximate", {label}, {{"function", "exp"}, {"with", "hardware"}}, "its error stays far below the rounding of the result");
+    return any;
+}
+
+}  // namespace
+
+void approximate_calls(Draft& d, const std::string& loop) {
+    const std::vector<std::string> labels = labels_inside(d.program(), loop);
+    const bool result = is_narrow(d.program(), labels, true);
+    if (!result && !is_narrow(d.program(), labels, false)) return;
+    const std::string why = fmt::format("its relative error stays far below the rounding of {}", result ? "the result" : "what it is computed from");
+    for (const std::string& label : labels) {    // relative errors, which no cancellation makes larger than they are
+        const Block* b = block_named(d.program(), label);
+        if (!b || std::ranges::none_of(b->axes, [](const Axis& a) { return a.vector > 1; })) continue;    // a few cells: nothing is gained
+        d.step("approximate", {label}, {{"function", "exp"}, {"with", "hardware"}}, why);
+        if (result) d.step("approximate", {label}, {{"function", "div"}, {"with", "hardware"}}, why);
+    }
 }
 
 }  // namespace acu::synth::plan

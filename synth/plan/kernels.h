@@ -29,7 +29,7 @@ bool vectorize_inside(Draft& d, const std::string& loop, int64_t width, int64_t 
 /// Reductions inside the loop whose results are in registers join the threads of the block.
 void bind_reductions(Draft& d, const std::string& loop, int64_t threads);
 
-/// Where all that the statements write at last has 16 bits or fewer, functions whose error stays far below its rounding are taken from the hardware.
-void approximate_calls(Draft& d, const std::vector<std::string>& labels);
+/// Where all that the statements inside the loop write, or all that they read, has 16 bits or fewer, functions whose error stays far below its rounding are taken from the hardware.
+void approximate_calls(Draft& d, const std::string& loop);
 
 }  // namespace acu::synth::plan

@@ -74,7 +74,7 @@ std::optional<Draft> points_kernel(Draft d, const Group& g) {
     for (const std::string& t : results_of(d.program(), g.labels))
         if (d.program().find(t)->scope == Scope::Temp || block_named(d.program(), t + ".init")) d.step("keep", {t}, {{"at", loop}}, "between the statements it stays in registers");
     vectorize_inside(d, loop, width, block_threads, fmt::format("neighbours move together, {} elements", width));
-    approximate_calls(d, g.labels);
+    approximate_calls(d, loop);
     return d;
 }
 

@@ -142,8 +142,8 @@ class RowKernel {
         const int64_t threads = threads_of(r_, d_.target());
         const std::string why = r_.points ? fmt::format("{} threads for {} vectors of {} elements", threads, r_.vectors(), r_.width) : fmt::format("vectors of {} elements", r_.width);
         if (!vectorize_inside(d_, loop_, r_.width, threads, why)) return {};
+        approximate_calls(d_, loop_);
         bind_reductions(d_, loop_, threads);
-        approximate_calls(d_, g_.labels);
         return all_bound() ? std::optional(d_) : std::nullopt;
     }
 
