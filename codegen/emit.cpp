@@ -32,8 +32,8 @@ static std::string banner(const Target& target, const Origin& origin) {
 }
 
 int64_t Kernel::grid(int64_t iterations) const {
-    const int64_t blocks = threads ? iterations : (iterations + block_threads - 1) / block_threads;
-    return std::min(blocks, most_blocks);
+    const int64_t each = threads ? packed : block_threads;
+    return std::min((iterations + each - 1) / each, most_blocks);
 }
 
 /// The device text and, behind it in their order, the headers that some kernel needs.
@@ -55,7 +55,7 @@ Result<Emitted> emit(const Program& p, const Target& target, const Origin& origi
     const Dialect& dialect = dialect_of(target.platform);
     Emitted e;
     e.program = p;
-    e.kernels = kernels_of(e.program, options);
+    e.kernels = kernels_of(e.program, target, options);
     e.device = banner(target, origin) + device_text(e.kernels);
     e.header = launcher_header(p, origin);
     e.source = fmt::format("{}\n#if !defined(__CUDACC_RTC__) && !defined(__HIPCC_RTC__)\n#include {}\n\n#include \"{}.h\"\n\n{}#endif\n", e.device, dialect.include, p.name,

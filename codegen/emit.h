@@ -21,7 +21,7 @@ struct KernelArgument {
 
 /// A kernel of an emitted source. It loops over the grid, so any grid is correct: `cells` are its iterations, one a block of `threads` threads, or one a thread where
 /// `threads` is 0. `shared`: bytes of dynamic shared memory. `headers`: the texts of microkernels/ that it needs. `alignment`: what a launch must bring; where it
-/// does not, `unaligned()` is launched instead.
+/// does not, `unaligned()` is launched instead. `packed`: iterations that share a block, each with threads of its own.
 struct Kernel {
     std::string name;
     ir::Index cells;
@@ -31,9 +31,10 @@ struct Kernel {
     int64_t shared = 0;
     std::vector<std::string> headers = {};
     Alignment alignment = {};
+    int64_t packed = 1;
 
     std::string unaligned() const { return name + "_unaligned"; }
-    int64_t block() const { return threads ? threads : block_threads; }
+    int64_t block() const { return threads ? threads * packed : block_threads; }
     /// Blocks of a launch with so many iterations.
     int64_t grid(int64_t iterations) const;
 };

@@ -4,6 +4,7 @@
 #include "codegen/kernel.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/narrow.h"
+#include "ir/analysis/affine.h"
 #include "ir/lower/lower.h"
 
 namespace acu::codegen {
@@ -18,8 +19,8 @@ static bool mentions(const std::string& text, const std::string& word) {
     return false;
 }
 
-KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const EmitOptions& options)
-    : p_(p), loop_(std::get<Loop>(kernel->node)), options_(options), threads_(loop_.threads),
+KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const Target& target, const EmitOptions& options)
+    : p_(p), loop_(std::get<Loop>(kernel->node)), target_(target), options_(options), threads_(loop_.threads),
       facts_(known_dims(p), [&p](const std::string& t) { return p.find(t)->dims[0].size; }), writer_(buffers_, names_, facts_) {
     for (const Decl& d : p.decls) buffers_[d.name] = &d;
     for (const Dim& d : p.dims) facts_.add_dim(d.name), names_.of(d.name);
@@ -43,12 +44,22 @@ Kernel KernelWriter::write(const std::string& name) {
         k.text = fmt::format("template <bool aligned>\nACU_DEVICE void {0}_body({1}) {{\n{2}}}\n{3}{4}", name, parameters_, text, entry(name, fmt::format(" {}_body<true>({}); ", name, passed_on_)),
                              entry(k.unaligned(), fmt::format(" {}_body<false>({}); ", name, passed_on_)));
     k.shared = shared_bytes_;
+    k.packed = packed_;
     k.headers = {headers_.begin(), headers_.end()};
     return k;
 }
 
+/// The compiler may use as many registers as the tiles of a thread and its addresses need, but not so many that blocks stand alone on a multiprocessor without need.
+std::string KernelWriter::bounds() const {
+    constexpr int64_t file = 65536, besides_tiles = 40, most_threads = 1024;    // 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+    const int64_t threads = threads_ ? threads_ * packed_ : block_threads;
+    const int64_t blocks = std::min(file / (threads * (registers_ + besides_tiles)), most_threads / threads);
+    const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && blocks > 1;
+    return says ? fmt::format("{}, {}", threads, blocks) : std::to_string(threads);
+}
+
 std::string KernelWriter::entry(const std::string& name, const std::string& body) const {
-    return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{{}}}\n", threads_ ? threads_ : block_threads, name, parameters_, body);
+    return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{{}}}\n", bounds(), name, parameters_, body);
 }
 
 void KernelWriter::use(const Index& e) {
@@ -171,6 +182,7 @@ void KernelWriter::declare(const Decl& d) {
     Index count = constant(1);
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
+    if (is_const(analysis::normal(count))) registers_ += analysis::normal(count)->value;
     line("{} {}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)));
 }
 
@@ -183,12 +195,12 @@ static std::string label_of(const Loop& l) {
     return label;
 }
 
-std::vector<Kernel> kernels_of(const Program& p, const EmitOptions& options) {
+std::vector<Kernel> kernels_of(const Program& p, const Target& target, const EmitOptions& options) {
     std::vector<Kernel> out;
     Identifiers names;
     for (const Stmt& kernel : p.body) {
         const Stmt s = lower::with_ring_slots(kernel);
-        out.push_back(KernelWriter(p, s, options).write(names.fresh(fmt::format("{}_{}", p.name, label_of(std::get<Loop>(s->node))))));
+        out.push_back(KernelWriter(p, s, target, options).write(names.fresh(fmt::format("{}_{}", p.name, label_of(std::get<Loop>(s->node))))));
     }
     return out;
 }

@@ -4,7 +4,7 @@
 namespace acu::codegen {
 
 /// The kernels of a program whose top-level statements are grid loops, in order.
-std::vector<Kernel> kernels_of(const ir::Program& p, const EmitOptions& options = {});
+std::vector<Kernel> kernels_of(const ir::Program& p, const Target& target, const EmitOptions& options = {});
 
 /// C identifiers of parameters, as kernels and launcher both write them.
 std::string parameter_name(const KernelArgument& a);

@@ -8,15 +8,39 @@ namespace acu::codegen {
 
 using namespace ir;
 
+/// Blocks of one warp that share no memory: several of them make a hardware block, of which a multiprocessor holds no more than 16 to 32.
+bool KernelWriter::shares_hardware_block() const {
+    if (threads_ != target_.warp) return false;
+    const auto own = [](const Decl& d) { return d.layout.has_value(); };
+    bool fits = true;
+    const std::function<void(const Body&)> look = [&](const Body& stmts) {
+        for (const Stmt& s : stmts) {
+            if (const auto* l = std::get_if<Loop>(&s->node)) fits &= std::ranges::all_of(l->allocs, own);
+            if (const auto* b = std::get_if<Block>(&s->node)) fits &= b->via.empty() || b->via.starts_with("common.warp_reduce");
+            fits &= !std::holds_alternative<Roles>(s->node);
+            for (const Body* inner : bodies_of(s)) look(*inner);
+        }
+    };
+    fits &= std::ranges::all_of(loop_.allocs, own);
+    look(loop_.body);
+    return fits;
+}
+
 /// The loops that become the grid, the last one fastest, and the loop over the blocks that one block takes.
 Index KernelWriter::block_loops() {
     const std::vector<const Loop*> nest = lower::nest_of(loop_);
     for (const char* h : {"group", "copy"}) headers_.insert(h);
     Index total = constant(1);
     for (const Loop* l : nest) total = total * l->extent;
-    line("const Index {} = (Index)threadIdx.x;", thread_name);
     line("const Index blocks = {};", writer_.index(total));
-    line("for (Index block = blockIdx.x; block < blocks; block += gridDim.x) {{");
+    if (shares_hardware_block()) {
+        packed_ = warps_packed, barrier_ = warp_barrier;
+        line("const Index {} = (Index)threadIdx.x % {};", thread_name, threads_);
+        line("for (Index block = (Index)blockIdx.x * {0} + threadIdx.x / {1}; block < blocks; block += (Index)gridDim.x * {0}) {{", packed_, threads_);
+    } else {
+        line("const Index {} = (Index)threadIdx.x;", thread_name);
+        line("for (Index block = blockIdx.x; block < blocks; block += gridDim.x) {{");
+    }
     ++depth_;
     for (size_t i = 0; i < nest.size(); ++i) {
         const Loop* l = nest[i];

@@ -80,7 +80,7 @@ void KernelWriter::roles(const Roles& r) {
 void KernelWriter::role(const Role& role, int64_t first, int number) {
     const analysis::Facts before = facts_;
     const int64_t threads = std::exchange(threads_, role.threads);
-    const std::string barrier = std::exchange(barrier_, role.threads > warp ? fmt::format("group_barrier({}, {});", number, role.threads) : "warp_barrier();");
+    const std::string barrier = std::exchange(barrier_, role.threads > warp ? fmt::format("group_barrier({}, {});", number, role.threads) : std::string(warp_barrier));
     ++depth_;
     line("// role {}", role.name);
     if (first) line("const Index {} = (Index)threadIdx.x - {};", thread_name, first);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "codegen/kernel_writer.h"
+#include "ir/analysis/affine.h"
 
 namespace acu::codegen {
 
@@ -63,8 +64,53 @@ void KernelWriter::branch(const If& i) {
 
 void KernelWriter::block(const Block& b) {
     if (threads_ && b.via == "common.copy_async" && async_copy(b)) return;
-    if (threads_ && vector_block(b)) return;
-    scalar_block(b);
+    if (threads_ && long_sum(b)) return;
+    points(b);
+}
+
+void KernelWriter::points(const Block& b) {
+    if (!threads_ || !vector_block(b)) scalar_block(b);
+}
+
+/// y[n] += x over m! in M   ->   for m.from in M by 16 { few[n] = 0; few[n] += x over m! in 16; y[n] += few[n] }: a thread's sum of many terms rounds as that of few.
+bool KernelWriter::long_sum(const Block& b) {
+    constexpr int64_t few_terms = 16;
+    const auto last = std::ranges::find_if(b.axes.rbegin(), b.axes.rend(), [](const Axis& a) { return a.kind == AxisKind::Red && a.vector < 2; });
+    const auto chunk = std::ranges::find_if(b.axes, [](const Axis& a) { return a.kind == AxisKind::Par; });
+    if (b.monoid != Monoid::Sum || b.outs.size() != 1 || last == b.axes.rend() || std::ranges::count(b.axes, AxisKind::Par, &Axis::kind) > 1) return false;
+    const Decl& sum = writer_.decl(b.outs[0].tensor);
+    const Axis m = *last;
+    if (!sum.layout || sum.type != DType::F32 || (is_const(m.size) && m.size->value <= 2 * few_terms) || (chunk != b.axes.end() && !is_const(chunk->size))) return false;
+
+    Decl few{b.outs[0].tensor + ".few", Scope::Register, sum.type, {}};
+    Access cell{few.name, {}};
+    if (chunk != b.axes.end()) few.dims = {{constant(0), chunk->size}}, cell.subscripts = {analysis::normal(ir::name(chunk->name) - chunk->base)};
+    locals_.push_back(few);
+    buffers_[few.name] = &locals_.back();
+    const analysis::Facts before = facts_;
+    Block terms = b, join{b.label, {}, b.outs, Monoid::Sum, {load(few.name, few.type, cell.subscripts)}};
+    terms.axes.clear(), terms.outs = {cell};
+    if (chunk != b.axes.end()) join.axes = {*chunk};
+    const size_t depth = depth_;
+    for (const Axis& a : b.axes)
+        if (a.kind == AxisKind::Red && a.vector < 2 && a.name != m.name) axis_loop(a);
+        else terms.axes.push_back(a);
+    const std::string from = m.name + ".from";
+    const bool even = is_const(m.size) && m.size->value % few_terms == 0;
+    for (Axis& a : terms.axes)
+        if (a.name == m.name) a.base = ir::name(from), a.size = even ? constant(few_terms) : binary(IndexOp::Min, constant(few_terms), m.base + m.size - ir::name(from));
+    facts_.add_range(from, m.base, m.size);
+    line("for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", names_.of(from), writer_.index(m.base), writer_.index(m.base + m.size), few_terms);
+    ++depth_;
+    if (few.dims.empty()) line("float {} = 0.0f;", names_.buffer(few.name));
+    else line("float {}[{}] = {{}};", names_.buffer(few.name), few.dims[0].size->value);
+    points(terms);
+    scalar_block(join);
+    --depth_;
+    line("}}");
+    depth_ = depth;
+    facts_ = before;
+    return true;
 }
 
 void KernelWriter::scalar_block(const Block& b) {

@@ -81,6 +81,12 @@ std::string KernelWriter::run_of(int64_t size, const Decl& d, const std::vector<
     return fmt::format("{}, aligned", size);
 }
 
+/// Whatever the sizes are.
+bool KernelWriter::is_multiple_always(const Index& e, int64_t n) const {
+    std::map<std::string, int64_t> dims;
+    return is_multiple(e, n, p_, facts_, dims) && dims.empty();
+}
+
 std::string KernelWriter::all_of(const std::vector<Value>& conditions) {
     std::string s;
     for (const Value& v : conditions) s += fmt::format("{}({})", s.empty() ? "" : " && ", writer_.value(v));
@@ -109,7 +115,8 @@ bool KernelWriter::vector_block(const Block& whole) {
     for (const Value& v : b.vals) certain_loads(v, loads);
     std::erase_if(loads, [&](const Value& v) { return !side_by_side(writer_.decl(v->name), v->subscripts, chunk->axis); });
     const auto stores = [&](const Access& o) { return (b.monoid == Monoid::None || (chunk_scans(b) && &o != &b.outs[0])) && side_by_side(writer_.decl(o.tensor), o.subscripts, chunk->axis); };
-    if (loads.empty() && std::ranges::none_of(b.outs, stores)) return false;
+    const bool all_or_none = std::ranges::all_of(guards->limits, [&](const Index& limit) { return is_multiple_always(chunk->start, chunk->size) && is_multiple_always(limit, chunk->size); });
+    if (loads.empty() && std::ranges::none_of(b.outs, stores) && !(all_or_none && !guards->limits.empty())) return false;
 
     const analysis::Facts before = facts_;
     const size_t depth = depth_;
@@ -122,12 +129,16 @@ bool KernelWriter::vector_block(const Block& whole) {
     if (!outer.empty()) line("if ({}) {{", outer), ++depth_;
     for (const Value& g : guards->rest) facts_.add(g);
     std::string full;
-    for (const Index& limit : guards->limits) full += fmt::format("{}{} <= {}", full.empty() ? "" : " && ", writer_.index(chunk->start + constant(chunk->size)), writer_.index(limit));
+    for (const Index& limit : guards->limits) {
+        full += full.empty() ? "" : " && ";
+        if (all_or_none) full += fmt::format("{} < {}", writer_.index(chunk->start), writer_.index(limit));
+        else full += fmt::format("{} <= {}", writer_.index(chunk->start + constant(chunk->size)), writer_.index(limit));
+    }
     if (!full.empty()) line("if ({}) {{", full), ++depth_;
     else line("{{"), ++depth_;
     vector_points(b, loads, stores);
     --depth_;
-    if (!full.empty()) {
+    if (!full.empty() && !all_or_none) {
         line("}} else {{");
         ++depth_;
         Block single = b;

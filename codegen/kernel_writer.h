@@ -1,12 +1,16 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <deque>
+
 #include "codegen/emit.h"
 #include "codegen/expression.h"
 
 namespace acu::codegen {
 
-inline constexpr std::string_view thread_name = "thread", block_barrier = "block_barrier();";
+inline constexpr std::string_view thread_name = "thread", block_barrier = "block_barrier();", warp_barrier = "warp_barrier();";
+/// Blocks of one warp that become one.
+inline constexpr int64_t warps_packed = 4;
 
 /// In front of a loop: all its iterations in the text, or several, whose loads are on their way together.
 inline constexpr std::string_view whole = "unroll", several = "unroll 8";
@@ -15,7 +19,7 @@ inline constexpr std::string_view whole = "unroll", several = "unroll 8";
 /// spread over threads).
 class KernelWriter {
   public:
-    KernelWriter(const ir::Program& p, const ir::Stmt& kernel, const EmitOptions& options);
+    KernelWriter(const ir::Program& p, const ir::Stmt& kernel, const Target& target, const EmitOptions& options);
     Kernel write(const std::string& name);
 
   private:
@@ -31,6 +35,7 @@ class KernelWriter {
     void use(const ir::Body& body);
     std::vector<KernelArgument> arguments();
     void parameter(const KernelArgument& a);
+    std::string bounds() const;
     std::string entry(const std::string& name, const std::string& body) const;
     void cell_loop();
     void add_let(const ir::Let& x);
@@ -44,6 +49,8 @@ class KernelWriter {
     void serial_loop(const ir::Loop& l);
     void branch(const ir::If& i);
     void block(const ir::Block& b);
+    void points(const ir::Block& b);
+    bool long_sum(const ir::Block& b);
     void scalar_block(const ir::Block& b);
     void axis_loop(const ir::Axis& a);
     void statement(const ir::Block& b);
@@ -55,6 +62,7 @@ class KernelWriter {
     std::string scatter(const ir::Block& b, const std::string& state, const std::string& x);
 
     // kernel_block.cpp: what the threads of a block do together
+    bool shares_hardware_block() const;
     ir::Index block_loops();    ///< answers the number of blocks
     void share(const ir::Body& body);
     void share(const ir::Decl& d);
@@ -80,6 +88,7 @@ class KernelWriter {
 
     // kernel_vector.cpp: chunks of neighbouring elements, asynchronous copies; false: the block has not that form
     bool vector_block(const ir::Block& b);
+    bool is_multiple_always(const ir::Index& e, int64_t n) const;
     std::string run_of(int64_t size, const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     void vector_points(const ir::Block& b, const std::vector<ir::Value>& loads, const std::function<bool(const ir::Access&)>& stores);
     std::map<std::string, std::string> redirected(const ir::Block& b, const std::vector<std::string>& results, const std::string& offset);
@@ -89,16 +98,18 @@ class KernelWriter {
 
     const ir::Program& p_;
     const ir::Loop& loop_;
+    const Target& target_;
     const EmitOptions& options_;
     int64_t threads_ = 0;    ///< of a block or role; 0: one thread an iteration
     std::map<std::string, const ir::Decl*> buffers_;
+    std::deque<ir::Decl> locals_;    ///< registers of the text alone
     Identifiers names_;
     ir::analysis::Facts facts_;
     ExpressionWriter writer_;
     std::set<std::string> used_, used_buffers_, written_, headers_;
     Alignment alignment_;
     std::string parameters_, passed_on_, text_, shared_text_, provenance_;
-    int64_t shared_bytes_ = 0;
+    int64_t shared_bytes_ = 0, packed_ = 1, registers_ = 0;    ///< registers: elements of register tiles of a thread
     size_t depth_ = 1;
     bool in_threads_ = false;
     std::string barrier_{block_barrier};        ///< of the threads that run this text

@@ -317,8 +317,9 @@ class Launcher {
             std::string args;
             for (const KernelArgument& a : k.arguments) args += (args.empty() ? "" : ", ") + argument(a);
             line(1, "if (const i64 cells = {}) {{", host_.index(k.cells));
-            if (k.threads) line(2, "const i64 blocks = cells;");
-            else line(2, "const i64 blocks = (cells + {}) / {};", block_threads - 1, block_threads);
+            const int64_t each = k.threads ? k.packed : block_threads;
+            if (each == 1) line(2, "const i64 blocks = cells;");
+            else line(2, "const i64 blocks = (cells + {}) / {};", each - 1, each);
             if (!k.alignment.empty()) line(2, "const auto kernel = {} ? {} : {};", met(k.alignment), k.name, k.unaligned());
             const std::string name = k.alignment.empty() ? k.name : "kernel";
             if (k.shared > 48 * 1024) line(2, "{}", fmt::format(fmt::runtime(dialect_.more_shared), name, k.shared));

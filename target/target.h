@@ -15,12 +15,13 @@ struct Target {
     int warp;                     ///< threads that run in step
     int64_t max_grid;             ///< blocks in one launch, first dimension
     int64_t shared_bytes;         ///< of one block, with opt-in
+    int64_t multiprocessors;      ///< of the whole chip; compute units of CDNA
     bool bf16_arithmetic;
     bool fp8_conversion;          ///< in hardware
     bool mbarrier;                ///< barriers in shared memory that count arrivals, phase by phase
 };
 
-/// Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD CDNA2 ISA; HIP limits a grid to 2^32 - 1 threads.
+/// Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD CDNA2 ISA; NVIDIA V100, A100 and H100 architecture white papers (SXM); AMD Instinct MI210 data sheet; HIP limits a grid to 2^32 - 1 threads.
 const std::vector<Target>& targets();
 const Target* target_named(std::string_view name);
 

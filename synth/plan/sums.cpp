@@ -11,8 +11,6 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t multiprocessors = 132;
-
 const Axis* outermost_reduced(const Block& b) {
     const auto it = std::ranges::find(b.axes, AxisKind::Red, &Axis::kind);
     return it == b.axes.end() ? nullptr : &*it;
@@ -41,7 +39,7 @@ std::optional<Draft> columns_kernel(Draft d, const Group& g) {
     for (const std::string& r : g.rows)
         if (r != g.inner) others *= size_of(d.program(), analysis::axis_of(*block_named(d.program(), label), r)->size).value_or(1);
     const int64_t blocks = others * ((columns.value_or(tile) + tile - 1) / tile);
-    const int64_t slices = terms ? std::clamp<int64_t>(std::min(16 * multiprocessors / std::max<int64_t>(1, blocks), *terms / 32), 1, 128) : 16;
+    const int64_t slices = terms ? std::clamp<int64_t>(std::min(16 * d.target().multiprocessors / std::max<int64_t>(1, blocks), *terms / 32), 1, 128) : 16;
     const auto over = [&](int64_t inner) {
         pass::Sizes sizes;
         for (const std::string& r : g.rows) sizes.emplace_back(r, r == g.inner ? inner : 1);
@@ -86,7 +84,7 @@ std::optional<Draft> whole_kernel(Draft d, const Group& g) {
     const int64_t width = vector_width(d, {label}, std::nullopt), threads = 512;
     const int64_t align = one_axis ? threads * width : 1;
     const bool few = terms && one_axis && *terms <= 64 * 1024;
-    const int64_t slices = few ? 1 : terms ? std::min(4 * multiprocessors, (*terms + align - 1) / align) : 4 * multiprocessors;
+    const int64_t slices = few ? 1 : terms ? std::min(4 * d.target().multiprocessors, (*terms + align - 1) / align) : 4 * d.target().multiprocessors;
     const std::string part = cut(d, label, outer->name, slices, align, fmt::format("four blocks a multiprocessor add {} slices apart", slices));
     if (!part.empty()) {
         const std::string loop = loop_around(d.program(), part);
