@@ -119,7 +119,7 @@ std::string ExpressionWriter::cell_of(const Decl& d, const std::string& name, co
     if (d.layout) return own_register(d, subscripts);
     if (d.dims.empty() && (d.scope == Scope::Register || d.scope == Scope::Param)) return name;
     const std::string at = subscripts.empty() ? "0" : offset(d, subscripts);
-    return fmt::format("{}[{}]", name, d.swizzle ? fmt::format("swizzled<{}, sizeof({})>((int)({}))", d.swizzle, element_type(d.type), at) : at);
+    return fmt::format("{}[{}]", name, d.swizzle ? fmt::format("swizzled<{}, sizeof({}){}>((int)({}))", d.swizzle, element_type(d.type), d.swizzle_rows > 1 ? fmt::format(", {}", d.swizzle_rows) : "", at) : at);
 }
 
 std::string ExpressionWriter::element(const std::string& tensor, const std::vector<Index>& subscripts) {

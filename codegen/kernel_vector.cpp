@@ -24,7 +24,7 @@ std::optional<Chunk> chunk_of(const Block& b) {
 
 /// Do neighbours along the axis stand side by side in memory?
 bool side_by_side(const Decl& d, const std::vector<Index>& subscripts, const std::string& axis) {
-    if (d.layout || d.strided || d.swizzle || d.dims.empty() || d.scope == Scope::Register || d.scope == Scope::Param) return false;
+    if (d.layout || d.strided || d.dims.empty() || d.scope == Scope::Register || d.scope == Scope::Param) return false;
     for (size_t i = 0; i + 1 < subscripts.size(); ++i)
         if (analysis::mentions(subscripts[i], axis)) return false;
     const auto last = analysis::affine(subscripts.back(), axis);
@@ -113,8 +113,12 @@ bool KernelWriter::vector_block(const Block& whole) {
     if (!guards || is_scatter(b)) return false;
     std::vector<Value> loads;
     for (const Value& v : b.vals) certain_loads(v, loads);
-    std::erase_if(loads, [&](const Value& v) { return !side_by_side(writer_.decl(v->name), v->subscripts, chunk->axis); });
-    const auto stores = [&](const Access& o) { return (b.monoid == Monoid::None || (chunk_scans(b) && &o != &b.outs[0])) && side_by_side(writer_.decl(o.tensor), o.subscripts, chunk->axis); };
+    const auto together = [&](const Decl& d, const std::vector<Index>& subscripts) {    // the chunks of 16 bytes that a swizzle permutes stay whole
+        if (!side_by_side(d, subscripts, chunk->axis)) return false;
+        return !d.swizzle || (16 % (chunk->size * static_cast<int64_t>(info(d.type).bytes)) == 0 && is_multiple_always(offset_of(d, at_start(subscripts, *chunk)), chunk->size));
+    };
+    std::erase_if(loads, [&](const Value& v) { return !together(writer_.decl(v->name), v->subscripts); });
+    const auto stores = [&](const Access& o) { return (b.monoid == Monoid::None || (chunk_scans(b) && &o != &b.outs[0])) && together(writer_.decl(o.tensor), o.subscripts); };
     const bool all_or_none = std::ranges::all_of(guards->limits, [&](const Index& limit) { return is_multiple_always(chunk->start, chunk->size) && is_multiple_always(limit, chunk->size); });
     if (loads.empty() && std::ranges::none_of(b.outs, stores) && !(all_or_none && !guards->limits.empty())) return false;
 
@@ -250,6 +254,7 @@ bool KernelWriter::async_copy(const Block& b) {
     if (!source || b.outs.size() != 1 || b.monoid != Monoid::None) return false;
     const Decl &from = writer_.decl(source->load->name), &to = writer_.decl(b.outs[0].tensor);
     if (from.type != to.type || std::ranges::any_of(source->load->subscripts, mentions_load)) return false;
+    if (chunk.size > 1 && to.swizzle) return false;
     if (chunk.size > 1 && (!side_by_side(from, source->load->subscripts, chunk.axis) || !side_by_side(to, b.outs[0].subscripts, chunk.axis))) return false;
     std::vector<Value> conditions = source->conditions;
     if (!source->load->args.empty())

@@ -97,7 +97,7 @@ class Parser {
         list("]", [&] { d.dims.push_back(window()); });
         if (is("ring") && is("(", 1)) ring(d.ring);
         if (const int64_t n = counted("readers")) d.ring.readers = n;
-        d.swizzle = counted("swizzle");
+        if (is("swizzle") && is("(", 1)) swizzle(d);
         if (take("layout")) {
             auto l = parse_layout(tokens_, at_);
             if (!l) throw SyntaxError{l.why()};
@@ -111,6 +111,15 @@ class Parser {
         if (!take("by")) fail("expected `by` and the names of loops");
         do r.keys.push_back(word());
         while (take(","));
+    }
+
+    /// `swizzle(128)`, `swizzle(128, 8)`.
+    void swizzle(Decl& d) {
+        next();
+        expect("(");
+        d.swizzle = whole();
+        if (take(",")) d.swizzle_rows = whole();
+        expect(")");
     }
 
     /// `word(n)`, or 0.

@@ -23,7 +23,7 @@ static std::string print(const Decl& d) {
                                 join(d.dims, ", ", [](const Window& w) { return print(w); }));
     if (d.ring.versions) s += fmt::format(" ring({}) by {}", d.ring.versions, fmt::join(d.ring.keys, ", "));
     if (d.ring.readers != 1) s += fmt::format(" readers({})", d.ring.readers);
-    if (d.swizzle) s += fmt::format(" swizzle({})", d.swizzle);
+    if (d.swizzle) s += fmt::format(" swizzle({}{})", d.swizzle, d.swizzle_rows > 1 ? fmt::format(", {}", d.swizzle_rows) : "");
     if (d.layout) s += " layout " + print(*d.layout);
     return s;
 }

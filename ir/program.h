@@ -27,7 +27,7 @@ struct Ring {
 };
 
 /// A buffer: a window in logical coordinates. `strided`: the launcher passes its strides; all others are contiguous, the last dimension fastest.
-/// `swizzle`: bytes of the pattern that permutes 16-byte chunks of the rows of a shared buffer (0, 32, 64, 128).
+/// `swizzle`: bytes of the pattern that permutes 16-byte chunks of the rows of a shared buffer (0, 32, 64, 128); `swizzle_rows` rows have the same permutation (a power of 2).
 struct Decl {
     std::string name;
     Scope scope;
@@ -36,7 +36,7 @@ struct Decl {
     bool strided = false;
     Loc loc = {};
     Ring ring = {};
-    int64_t swizzle = 0;
+    int64_t swizzle = 0, swizzle_rows = 1;
     std::optional<Layout> layout = {};    ///< how a register tile is spread: hardware inputs to coordinates relative to the origin
 };
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "ir/pass/edit.h"
 
 namespace acu::ir::pass {
@@ -14,7 +16,9 @@ struct Swizzle {
 
     struct Params {
         std::string pattern;
-        static constexpr auto fields = std::tuple{required("pattern", &Params::pattern, +[] { return words({"128", "64", "32", "none"}); }, "bytes that are permuted together: the longest that divides a row is best")};
+        int64_t rows = 1;
+        static constexpr auto fields = std::tuple{required("pattern", &Params::pattern, +[] { return words({"128", "64", "32", "none"}); }, "bytes that are permuted together: the longest that divides a row is best"),
+            optional("rows", &Params::rows, +[] { return integers(1, 16, {1, 4, 8, 16}); }, "so many rows in a row are permuted alike (a power of 2), for threads that read that many rows each down a column: 1 without it")};
     };
 
     static Rewrite apply(const Site& site, const Params& p, const Context&) {
@@ -22,13 +26,14 @@ struct Swizzle {
         const int64_t pattern = p.pattern == "none" ? 0 : std::stoll(p.pattern);
         need(d.scope == Scope::Shared, "swizzle.scope", fmt::format("`{}` is {}: only shared memory has banks that a block chooses", d.name, name_of(d.scope)), "", d.loc);
         if (pattern) fits(site.program, d, pattern);
+        need(std::has_single_bit(static_cast<uint64_t>(p.rows)), "swizzle.alike", fmt::format("{} rows alike are no power of 2", p.rows), "take 4, 8 or 16");
         Program out = edit(site.program, [&](const Stmt& s) -> std::optional<Body> {
             const Loop* l = as_loop(s);
             if (!l) return {};
             for (size_t i = 0; i < l->allocs.size(); ++i) {
                 if (&l->allocs[i] != &d) continue;
                 Loop n = *l;
-                n.allocs[i].swizzle = pattern;
+                n.allocs[i].swizzle = pattern, n.allocs[i].swizzle_rows = pattern ? p.rows : 1;
                 return Body{with_node(s, std::move(n))};
             }
             return {};

@@ -55,7 +55,7 @@ std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tens
     if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("square tiles: `{}` is read along `{}` and written along `{}`", tensor, along, g.inner))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     if (!d.step("stage", {tensor}, {{"at", loop}, {"in", "shared"}, {"by", "box"}}, "through shared memory, so that both sides move neighbours together")) return {};
-    d.step("swizzle", {tensor + ".t"}, {{"pattern", std::string(side * bytes >= 128 ? "128" : "64")}}, "a column of the tile lies in different banks");
+    d.step("swizzle", {tensor + ".t"}, {{"pattern", std::string(side * bytes >= 128 ? "128" : "64")}, {"rows", 16 / bytes}}, "threads beside each other, who take 16 bytes down a column each, find them in different banks");
     if (!vectorize_inside(d, loop, 16 / bytes, 256, "16 bytes a thread")) return {};
     return d;
 }
