@@ -46,6 +46,14 @@ void certain_loads(const Value& v, std::vector<Value>& out) {
     for (size_t i = 0; i < certain; ++i) certain_loads(v->args[i], out);
 }
 
+/// A condition `axis < limit`, of whose axis it knows only this.
+std::optional<Index> limit_of(const Value& v, const std::string& axis) {
+    const auto b = analysis::as_below(v);
+    const auto left = b ? analysis::affine(b->left, axis) : std::nullopt;
+    if (!left || !is_const(left->coefficient, 1) || analysis::mentions(b->right, axis)) return {};
+    return analysis::normal(b->right - left->rest);
+}
+
 /// Guards split into those about the chunk, all of the form axis < limit, and the rest.
 struct Guards {
     std::vector<Index> limits;
@@ -58,10 +66,9 @@ std::optional<Guards> guards_of(const std::vector<Value>& guards, const std::str
             g.rest.push_back(v);
             continue;
         }
-        const auto b = analysis::as_below(v);
-        const auto left = b ? analysis::affine(b->left, axis) : std::nullopt;
-        if (!left || !is_const(left->coefficient, 1) || analysis::mentions(b->right, axis)) return {};
-        g.limits.push_back(analysis::normal(b->right - left->rest));
+        const auto limit = limit_of(v, axis);
+        if (!limit) return {};
+        g.limits.push_back(*limit);
     }
     return g;
 }
@@ -103,6 +110,21 @@ static std::pair<Block, std::vector<Axis>> chunk_inside(const Block& b) {
     inner.axes.clear();
     for (const Axis& a : b.axes) (a.kind == AxisKind::Red && a.vector < 2 ? outer : inner.axes).push_back(a);
     return {std::move(inner), std::move(outer)};
+}
+
+/// Loads in the branches of selections that are the same for all points of the chunk, each with what it takes to be evaluated.
+void KernelWriter::branch_loads(const Value& v, const Axis& chunk, const std::string& condition, std::vector<std::pair<Value, std::string>>& out) {
+    if (v->op == Op::Load && v->args.empty() && !condition.empty()) out.emplace_back(v, condition);
+    if (v->op == Op::Load || v->op == Op::And || v->op == Op::Or) return;
+    if (v->op != Op::Select) {
+        for (const Value& a : v->args) branch_loads(a, chunk, condition, out);
+        return;
+    }
+    const auto limit = limit_of(v->args[0], chunk.name);
+    if (!limit || !is_multiple_always(chunk.base, chunk.vector) || !is_multiple_always(*limit, chunk.vector)) return;
+    const std::string so_far = condition.empty() ? "" : condition + " && ", start = writer_.index(chunk.base), end = writer_.index(*limit);
+    branch_loads(v->args[1], chunk, fmt::format("{}{} < {}", so_far, start, end), out);
+    branch_loads(v->args[2], chunk, fmt::format("{}{} >= {}", so_far, start, end), out);
 }
 
 /// for k … { T x_1[8]; load_elements<8>(x_1, &x[…]); for … y_1[…] = f(x_1[…]); store_elements<8>(&y[…], y_1) }
@@ -174,6 +196,18 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
             line("load_elements<{}>({}, &{});", run_of(chunk.size, d, start), it->second, writer_.element(v->name, start));
         }
         const std::string cell = fmt::format("{}[{}]", it->second, offset);
+        named.emplace_back(v.get(), widened(d.type) == d.type ? cell : fmt::format("widen({})", cell));
+    }
+    std::vector<std::pair<Value, std::string>> sometimes;
+    for (const Value& v : b.vals) branch_loads(v, b.axes[0], "", sometimes);
+    for (const auto& [v, condition] : sometimes) {
+        const Decl& d = writer_.decl(v->name);
+        if (d.swizzle || !side_by_side(d, v->subscripts, chunk.axis)) continue;
+        const std::string name = names_.fresh(v->name + "_v");
+        const std::vector<Index> start = at_start(v->subscripts, chunk);
+        line("{} {}[{}] = {{}};", element_type(d.type), name, chunk.size);
+        line("if ({}) load_elements<{}>({}, &{});", condition, run_of(chunk.size, d, start), name, writer_.element(v->name, start));
+        const std::string cell = fmt::format("{}[{}]", name, offset);
         named.emplace_back(v.get(), widened(d.type) == d.type ? cell : fmt::format("widen({})", cell));
     }
     std::vector<std::string> results(b.outs.size());

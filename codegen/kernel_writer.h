@@ -88,6 +88,7 @@ class KernelWriter {
 
     // kernel_vector.cpp: chunks of neighbouring elements, asynchronous copies; false: the block has not that form
     bool vector_block(const ir::Block& b);
+    void branch_loads(const ir::Value& v, const ir::Axis& chunk, const std::string& condition, std::vector<std::pair<ir::Value, std::string>>& out);
     bool is_multiple_always(const ir::Index& e, int64_t n) const;
     std::string run_of(int64_t size, const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     void vector_points(const ir::Block& b, const std::vector<ir::Value>& loads, const std::function<bool(const ir::Access&)>& stores);
