@@ -144,7 +144,8 @@ std::string ExpressionWriter::inside(const std::string& tensor, const std::vecto
     for (size_t i = 0; i < subscripts.size(); ++i) {
         const bool loaded = mentions_load(subscripts[i]) && subscripts[i]->op != IndexOp::Segment;
         if (loaded || !facts_.obviously_nonnegative(subscripts[i])) test(fmt::format("{} >= 0", index(subscripts[i], 1, false)));
-        if (loaded || !facts_.obviously_less(subscripts[i], d.dims[i].size)) test(fmt::format("{} < {}", index(subscripts[i], 1, false), index(d.dims[i].size, 1, true)));
+        const bool below = facts_.obviously_less(subscripts[i], d.dims[i].size) || (subscripts[i]->op == IndexOp::Name && facts_.less(subscripts[i], d.dims[i].size));
+        if (loaded || !below) test(fmt::format("{} < {}", index(subscripts[i], 1, false), index(d.dims[i].size, 1, true)));
     }
     return s;
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/dependence.h"
@@ -15,8 +16,8 @@ namespace {
 /// Small blocks, one for each tile, keep most bytes on their way: 2 to 4 KB of each tensor.
 constexpr int64_t block_threads = 128;
 
-/// The tile of each axis: the last ones whole, until the threads have work.
-pass::Sizes tile_of(const Draft& d, const Group& g, int64_t points) {
+/// The tile of each axis: the last ones whole, until the threads have work. A row takes a power of two of vectors, as lanes are shared out.
+pass::Sizes tile_of(const Draft& d, const Group& g, int64_t points, int64_t width) {
     const Block& b = *block_named(d.program(), g.labels[0]);
     pass::Sizes tile;
     for (size_t i = g.rows.size(); i-- > 0;) {
@@ -24,7 +25,8 @@ pass::Sizes tile_of(const Draft& d, const Group& g, int64_t points) {
         const auto size = size_of(d.program(), a.size);
         const int64_t mine = size ? std::clamp<int64_t>(*size, 1, points) : points;
         tile.emplace(tile.begin(), g.rows[i], mine);
-        points = std::max<int64_t>(1, points / mine);
+        points = std::max<int64_t>(1, points / (width * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>((mine + width - 1) / width)))));
+        width = 1;
     }
     return tile;
 }
@@ -39,6 +41,15 @@ std::optional<std::pair<std::string, std::string>> crossed(const Program& p, con
         if (both && !along.empty() && along != g.inner && std::ranges::find(g.rows, along) != g.rows.end()) return std::pair{t.tensor, along};
     }
     return {};
+}
+
+/// Reads every second element or fewer along the axis: neighbouring threads, not the elements of one, lie next to each other then.
+bool has_strided_window(const Block& b, const std::string& axis) {
+    return std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) {
+        if (t.write || t.subscripts.empty()) return false;
+        const auto e = analysis::affine(t.subscripts.back(), axis);
+        return e && is_const(e->coefficient) && e->coefficient->value > 1;
+    });
 }
 
 /// for n.o, m.o { x.t: shared = x[…] along its rows;  y = x.t[…] along those of y }
@@ -67,8 +78,9 @@ std::optional<Draft> points_kernel(Draft d, const Group& g) {
     if (const auto x = crossed(d.program(), g))
         if (auto done = transposed(d, g, x->first, x->second)) return done;
     const Block& b = *block_named(d.program(), g.labels[0]);
-    const int64_t width = vector_width(d, g.labels, size_of(d.program(), analysis::axis_of(b, g.inner)->size));
-    const pass::Sizes tile = tile_of(d, g, block_threads * width);
+    const auto inner = size_of(d.program(), analysis::axis_of(b, g.inner)->size);
+    const int64_t width = has_strided_window(b, g.inner) ? (inner && *inner % 2 ? 1 : 2) : vector_width(d, g.labels, inner);
+    const pass::Sizes tile = tile_of(d, g, block_threads * width, width);
     if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("{} points a block, {} a thread: many small blocks keep the memory busy", block_threads * width, width))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     for (const std::string& t : results_of(d.program(), g.labels))
