@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/dependence.h"
+#include "synth/plan/kernels.h"
+#include "synth/plan/row.h"
+
+namespace acu::synth::plan {
+
+using namespace ir;
+
+namespace {
+
+/// Of a slice, 16 a thread: a block reads it once and is gone, which keeps more on its way than a loop over tiles.
+constexpr int64_t slice_threads = 512, slice_points = 16 * slice_threads, join_threads = 64;
+
+bool reads(const Value& v, const std::string& tensor) {
+    bool found = false;
+    visit(v, [&](const ValueNode& n) { found |= n.op == Op::Load && n.name == tensor; });
+    return found;
+}
+
+/// A maximum, and a sum of exponentials of what it is the maximum of.
+struct Running {
+    std::string top, sum;
+};
+std::optional<Running> running_of(const Program& p, const Group& g) {
+    for (const std::string& top : g.labels)
+        for (const std::string& sum : g.labels) {
+            const Block &m = *block_named(p, top), &s = *block_named(p, sum);
+            bool exponential = false;
+            for (const Value& v : s.vals)
+                visit(v, [&](const ValueNode& n) { exponential |= n.op == Op::Call && n.name == "exp" && reads(n.args[0], m.outs[0].tensor); });
+            if (m.monoid == Monoid::Max && s.monoid == Monoid::Sum && exponential) return Running{top, sum};
+        }
+    return {};
+}
+
+/// for n.s, b { top.w, sum.w of a slice };  for b { top, sum of the slices };  what follows, point by point
+class SlicedRows {
+  public:
+    SlicedRows(Draft d, Group g, int64_t points, int64_t width) : d_(std::move(d)), g_(std::move(g)), points_(points), width_(width) {}
+
+    std::optional<Draft> run() {
+        for (const std::string& t : wide_temporaries(d_.program(), g_))
+            if (d_.step("inline", {t}, {}, "computed again where it is used, so that no row has to be stored")) std::erase(g_.labels, t);
+        const auto running = running_of(d_.program(), g_);
+        if (!running) return {};
+        x_ = *running;
+        e_ = x_.sum + ".e";
+        if (!split() || !slices() || !join()) return {};
+        return points();
+    }
+
+  private:
+    bool split() {
+        const int64_t count = (points_ + slice_points - 1) / slice_points;
+        const std::string axis = axes_of_kind(*block_named(d_.program(), x_.top), false)[0].name;
+        if (!d_.step("outline", {x_.sum}, {{"call", "exp"}, {"into", e_}}, "so that it can follow the maximum of a slice")) return false;
+        return d_.step("split_online", {x_.top}, {{"axis", axis}, {"exp", e_}, {"count", count}, {"align", width_}, {"kind", "grid"}},
+                       fmt::format("a row of {} points is more than a block should hold: {} slices, each with its own maximum", points_, count));
+    }
+
+    pass::Sizes over(int64_t last) const {
+        pass::Sizes sizes;
+        for (const std::string& r : g_.rows) sizes.emplace_back(r, r == g_.rows.back() ? last : 1);
+        return sizes;
+    }
+
+    bool keep(const std::vector<std::string>& tensors, const std::string& loop) {
+        return std::ranges::all_of(tensors, [&](const std::string& t) { return d_.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block"); });
+    }
+
+    bool slices() {
+        const Group mine{GroupKind::Rows, {x_.top + ".w", e_, x_.sum + ".w"}, g_.rows, g_.inner};
+        if (!d_.step("fuse", mine.labels, {{"over", over(1)}, {"kind", "grid"}}, "one block a slice of a row")) return false;
+        const std::string loop = loop_around(d_.program(), mine.labels[0]);
+        if (!keep(mine.labels, loop) || !d_.step("inline", {e_}, {}, "where it is added")) return false;
+        const Group now{GroupKind::Rows, {mine.labels[0], mine.labels[2]}, g_.rows, g_.inner};
+        for (const std::string& t : inputs_of(d_.program(), now))
+            if (readers_of(d_.program(), now, t) > 1 && is_of_rows(d_.program(), now, t) && !d_.step("stage", {t}, {{"at", loop}, {"in", "register"}}, "a slice is read once for the maximum and the sum")) return false;
+        if (!vectorize_inside(d_, loop, width_, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width_))) return false;
+        approximate_calls(d_, loop);
+        bind_reductions(d_, loop, slice_threads);
+        return true;
+    }
+
+    /// And what else has one cell a row.
+    bool join() {
+        d_.step("inline", {x_.top + ".scale"}, {}, "where it is used");
+        std::vector<std::string> labels{x_.top, x_.sum}, rest;
+        if (block_named(d_.program(), x_.sum + ".fix")) labels.push_back(x_.sum + ".fix");
+        for (const std::string& l : g_.labels)
+            if (l != x_.top && l != x_.sum) (rest.empty() && axes_of_kind(*block_named(d_.program(), l), true).size() == g_.rows.size() ? labels : rest).push_back(l);
+        g_.labels = rest;
+        if (!d_.step("fuse", labels, {{"over", over(join_threads)}, {"kind", "grid"}}, "the slices of a row are joined by one thread")) return false;
+        const std::string loop = loop_around(d_.program(), labels[0]);
+        if (!keep({x_.top, x_.sum}, loop)) return false;
+        return d_.step("vectorize", {labels[0], g_.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads));
+    }
+
+    std::optional<Draft> points() {
+        for (const std::string& l : g_.labels) {
+            std::vector<std::string> axes;
+            for (const Axis& a : block_named(d_.program(), l)->axes) axes.push_back(a.name);
+            if (block_named(d_.program(), l)->monoid != Monoid::None || axes.empty()) return {};
+            const std::string inner = axes.back();
+            auto next = points_kernel(d_, {GroupKind::Points, {l}, std::move(axes), inner});
+            if (!next) return {};
+            d_ = std::move(*next);
+        }
+        return d_;
+    }
+
+    Draft d_;
+    Group g_;
+    int64_t points_, width_;
+    Running x_;
+    std::string e_;    ///< the exponential
+};
+
+}  // namespace
+
+std::optional<Draft> sliced_rows(Draft draft, Group g, int64_t points, int64_t width) { return SlicedRows(std::move(draft), std::move(g), points, width).run(); }
+
+}  // namespace acu::synth::plan
