@@ -19,11 +19,14 @@ std::optional<Draft> kernel_for(const Draft& draft, const Group& g) {
 }
 
 int64_t vector_width(const Draft& d, const std::vector<std::string>& labels, std::optional<int64_t> size) {
-    int64_t bytes = 8;
+    std::pair<size_t, int64_t> main{0, 8};    // dimensions, bytes of an element
     for (const std::string& label : labels)
         for (const analysis::Touch& t : analysis::touches(*block_named(d.program(), label)))
-            if (const Decl* x = d.program().find(t.tensor); x && x->scope != Scope::Param && x->scope != Scope::Temp && x->dims.size() > 0) bytes = std::min(bytes, static_cast<int64_t>(info(x->type).bytes));
-    int64_t width = 16 / bytes;
+            if (const Decl* x = d.program().find(t.tensor); x && x->scope != Scope::Param && x->scope != Scope::Temp && !x->dims.empty()) {
+                const std::pair<size_t, int64_t> mine{x->dims.size(), static_cast<int64_t>(info(x->type).bytes)};
+                main = mine.first > main.first ? mine : std::max(main, mine);
+            }
+    int64_t width = 16 / main.second;
     while (size && width > 1 && *size % width != 0) width /= 2;
     return width;
 }
@@ -99,7 +102,7 @@ void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
 
 namespace {
 
-/// All floats in memory that the statements write, or all that they read, have at most 16 bits.
+/// All elements in memory that the statements write, or all floats that they read, have at most 16 bits.
 bool is_narrow(const Program& p, const std::vector<std::string>& labels, bool writes) {
     bool any = false;
     for (const std::string& label : labels) {
@@ -107,7 +110,7 @@ bool is_narrow(const Program& p, const std::vector<std::string>& labels, bool wr
         if (!b) continue;
         for (const analysis::Touch& t : analysis::touches(*b)) {
             const Decl* x = p.find(t.tensor);
-            if (!x || t.write != writes || !is_float(x->type) || x->scope == Scope::Param) continue;
+            if (!x || t.write != writes || (!writes && !is_float(x->type)) || x->scope == Scope::Param) continue;
             if (x->scope == Scope::Temp || info(x->type).bytes > 2) return false;
             any = true;
         }
@@ -126,7 +129,7 @@ void approximate_calls(Draft& d, const std::string& loop) {
         const Block* b = block_named(d.program(), label);
         if (!b || std::ranges::none_of(b->axes, [](const Axis& a) { return a.vector > 1; })) continue;    // a few cells: nothing is gained
         d.step("approximate", {label}, {{"function", "exp"}, {"with", "hardware"}}, why);
-        if (result) d.step("approximate", {label}, {{"function", "div"}, {"with", "hardware"}}, why);
+        if (is_narrow(d.program(), {label}, true)) d.step("approximate", {label}, {{"function", "div"}, {"with", "hardware"}}, "its error stays far below the rounding of the result");
     }
 }
 

@@ -20,7 +20,7 @@ std::optional<Draft> whole_kernel(Draft draft, const Group& g);      ///< slices
 
 using ir::pass::Arguments;
 
-/// Elements of 16 bytes of the narrowest tensor that the statements touch in memory, as far as `size` is a multiple of it.
+/// Elements of 16 bytes of the largest tensor that the statements touch in memory, as far as `size` is a multiple of it.
 int64_t vector_width(const Draft& d, const std::vector<std::string>& labels, std::optional<int64_t> size);
 /// The innermost loop around a statement; empty: none.
 std::string loop_around(const ir::Program& p, const std::string& label);

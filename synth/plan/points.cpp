@@ -52,6 +52,18 @@ bool has_strided_window(const Block& b, const std::string& axis) {
     });
 }
 
+/// Are most bytes that a point loads of tensors that lack an axis of the tile, so that several points of a thread share them?
+bool shares_most_loads(const Program& p, const Block& b) {
+    int64_t shared = 0, own = 0;
+    for (const analysis::Touch& t : analysis::touches(b)) {
+        const Decl* x = p.find(t.tensor);
+        if (t.write || !x || x->dims.empty()) continue;
+        const bool all = std::ranges::all_of(b.axes, [&](const Axis& a) { return std::ranges::any_of(t.subscripts, [&](const Index& i) { return analysis::mentions(i, a.name); }); });
+        (all ? own : shared) += static_cast<int64_t>(info(x->type).bytes);
+    }
+    return shared > own;
+}
+
 /// for n.o, m.o { x.t: shared = x[…] along its rows;  y = x.t[…] along those of y }
 std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tensor, const std::string& along) {
     const Block& b = *block_named(d.program(), g.labels[0]);
@@ -80,8 +92,10 @@ std::optional<Draft> points_kernel(Draft d, const Group& g) {
     const Block& b = *block_named(d.program(), g.labels[0]);
     const auto inner = size_of(d.program(), analysis::axis_of(b, g.inner)->size);
     const int64_t width = has_strided_window(b, g.inner) ? (inner && *inner % 2 ? 1 : 2) : vector_width(d, g.labels, inner);
-    const pass::Sizes tile = tile_of(d, g, block_threads * width, width);
-    if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("{} points a block, {} a thread: many small blocks keep the memory busy", block_threads * width, width))) return {};
+    const int64_t each = shares_most_loads(d.program(), b) ? 4 * width : width;
+    const pass::Sizes tile = tile_of(d, g, block_threads * each, width);
+    const char* why = each > width ? "the points of a thread share most of what they load" : "many small blocks keep the memory busy";
+    if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("{} points a block, {} a thread: {}", block_threads * each, each, why))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     for (const std::string& t : results_of(d.program(), g.labels))
         if (d.program().find(t)->scope == Scope::Temp || block_named(d.program(), t + ".init")) d.step("keep", {t}, {{"at", loop}}, "between the statements it stays in registers");

@@ -133,6 +133,20 @@ class RowKernel {
 
 }  // namespace
 
+namespace {
+
+/// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
+bool fits_registers(const Draft& d, const Group& g, const Row& r) {
+    constexpr int64_t file = 65536, besides = 40;
+    const int64_t threads = threads_of(r, d.target()), points = (r.vectors() + threads - 1) / threads * r.width;
+    int64_t ahead = 0;
+    for (const std::string& t : inputs_of(d.program(), g))
+        if (!is_of_rows(d.program(), g, t)) ahead += points * static_cast<int64_t>(info(d.program().find(t)->type).bytes) / 4;
+    return 2 * threads * (points + ahead + besides) <= file;
+}
+
+}  // namespace
+
 std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
     const Row r = row_of(draft, g);
     std::vector<Home> homes;
@@ -140,7 +154,7 @@ std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
     const bool few = r.rows && *r.rows < draft.target().multiprocessors;
     if (r.points && r.bytes >= (!kept || few ? least_sliced_bytes : most_shared_bytes + 1))
         if (auto done = sliced_rows(draft, g, *r.points, r.width); done && done->lowers()) return done;
-    if (r.reread && r.points && r.bytes && r.bytes <= most_registers_bytes) homes.push_back(Home::Registers);
+    if (r.reread && r.points && r.bytes && r.bytes <= most_registers_bytes && fits_registers(draft, g, r)) homes.push_back(Home::Registers);
     if (r.reread && r.points && r.bytes && r.bytes <= std::min(most_shared_bytes, draft.target().shared_bytes)) homes.push_back(Home::Shared);
     homes.push_back(Home::Memory);
     for (const Home h : homes)
