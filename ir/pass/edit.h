@@ -92,6 +92,7 @@ bool is_copy(const Block& b);
 /// The fill of an accumulation: the block that sets its state, or null.
 Stmt fill_of(const Program& p, const Block& b);
 /// A reduction's name takes its fill along: labels and those of the fills of accumulations among them, in program order.
+/// The cells of a scatter are filled apart, over axes of their own.
 std::vector<std::string> with_fills(const Program& p, const std::vector<std::string>& labels);
 
 // ---- what is known

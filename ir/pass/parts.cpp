@@ -70,7 +70,7 @@ std::vector<std::string> with_fills(const Program& p, const std::vector<std::str
     for (const std::string& l : labels) {
         const Place at = find_block(p, l);
         wanted.insert(block_of(at).label);
-        if (block_of(at).monoid != Monoid::None) states.merge(states_of(block_of(at)));
+        if (block_of(at).monoid != Monoid::None && !is_scatter(block_of(at))) states.merge(states_of(block_of(at)));
     }
     std::vector<std::string> out;
     for (const Stmt& s : block_stmts(p.body)) {

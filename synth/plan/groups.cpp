@@ -19,7 +19,8 @@ const Block* block_named(const Program& p, const std::string& label) {
 
 bool is_fill(const Program& p, const std::string& label) {
     static constexpr std::string_view ending = ".init";
-    return label.ends_with(ending) && block_named(p, label.substr(0, label.size() - ending.size()));
+    const Block* b = label.ends_with(ending) ? block_named(p, label.substr(0, label.size() - ending.size())) : nullptr;
+    return b && !is_scatter(*b);    // the cells of a scatter are filled over axes of their own
 }
 
 std::optional<int64_t> size_of(const Program& p, const Index& size) {

@@ -91,10 +91,10 @@ std::optional<Draft> points_kernel(Draft d, const Group& g) {
         if (auto done = transposed(d, g, x->first, x->second)) return done;
     const Block& b = *block_named(d.program(), g.labels[0]);
     const auto inner = size_of(d.program(), analysis::axis_of(b, g.inner)->size);
-    const int64_t width = has_strided_window(b, g.inner) ? (inner && *inner % 2 ? 1 : 2) : vector_width(d, g.labels, inner);
-    const int64_t each = shares_most_loads(d.program(), b) ? 4 * width : width;
+    const int64_t width = is_scatter(b) ? 1 : has_strided_window(b, g.inner) ? (inner && *inner % 2 ? 1 : 2) : vector_width(d, g.labels, inner);
+    const int64_t each = is_scatter(b) || shares_most_loads(d.program(), b) ? 4 * width : width;
     const pass::Sizes tile = tile_of(d, g, block_threads * each, width);
-    const char* why = each > width ? "the points of a thread share most of what they load" : "many small blocks keep the memory busy";
+    const char* why = is_scatter(b) ? "neighbouring threads add to neighbouring cells" : each > width ? "the points of a thread share most of what they load" : "many small blocks keep the memory busy";
     if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("{} points a block, {} a thread: {}", block_threads * each, each, why))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     for (const std::string& t : results_of(d.program(), g.labels))
