@@ -45,7 +45,6 @@ Trial exact(Trial t, Bytes wanted) {
 
 const char* const vector_text = R"(
 extern "C" __global__ void $name(const $T* in, $T* out) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED($T, tile, 0, blockDim.x * $N);
     const int t = threadIdx.x;
     const i64 at = ((i64)blockIdx.x * blockDim.x + t) * $N;
@@ -87,7 +86,6 @@ ACU_DEVICE void $name_issue(u8* slots, const u8* in, int j) {
     else copy_async<$B>(to, from, valid);
 }
 extern "C" __global__ void $name(const u8* in, u8* out, int tiles) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED(u8, slots, 0, 3 * blockDim.x * $B);
     const int t = threadIdx.x, n = blockDim.x;
     for (int j = 0; j < 2; ++j) {
@@ -129,7 +127,6 @@ void async_trials(const ir::Microkernel& m, TrialSet& set) {
 
 const char* const bulk_text = R"(
 extern "C" __global__ void bulk(const u8* in, u8* out, int bytes, int rounds) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED(u8, slots, 0, 2 * bytes);
     ACU_SHARED(RingBarrier, bars, 2 * bytes, 2);
     const int t = threadIdx.x, n = blockDim.x;
@@ -166,7 +163,6 @@ void bulk_trials(TrialSet& set) {
 
 const char* const cluster_text = R"(
 extern "C" __global__ void __cluster_dims__($size, 1, 1) $name(const $T* in, $T* out) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED($T, own, 0, blockDim.x);
     ACU_SHARED($T, given, blockDim.x * sizeof($T), blockDim.x);
     const int t = threadIdx.x, n = blockDim.x, rank = cluster_rank(), size = cluster_size();

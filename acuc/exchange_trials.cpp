@@ -108,7 +108,6 @@ void vote_trials(const Target& target, TrialSet& set) {
 
 const char* const group_text = R"(
 extern "C" __global__ void groups(const int* in, int* out, int size) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED(int, cells, 0, blockDim.x);
     const int t = threadIdx.x, g = t / size;
     int x = in[t];
@@ -148,7 +147,6 @@ void group_trials(TrialSet& set) {
 
 const char* const ring_text = R"(
 extern "C" __global__ void ring(const int* in, int* out, int trips, int stages) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED(int, slots, 0, 8 * 32);
     ACU_SHARED(RingBarrier, full, 1024, 8);
     ACU_SHARED(RingBarrier, empty, 1088, 8);

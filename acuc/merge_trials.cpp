@@ -15,7 +15,6 @@ constexpr int most_values = 3;  ///< that a thread holds: thread t has t % (most
 
 const char* const online_text = R"(
 extern "C" __global__ void $name(const $T* in, $T* out) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED($T, scratch, 0, 64);
     const int t = threadIdx.x, n = blockDim.x;
     const i64 all = (i64)gridDim.x * n, at = (i64)blockIdx.x * n + t;
@@ -29,7 +28,6 @@ extern "C" __global__ void $name(const $T* in, $T* out) {
 )";
 const char* const welford_text = R"(
 extern "C" __global__ void $name(const $T* in, $T* out) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED($T, scratch, 0, 96);
     const int t = threadIdx.x, n = blockDim.x;
     const i64 all = (i64)gridDim.x * n, at = (i64)blockIdx.x * n + t;

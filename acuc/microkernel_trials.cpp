@@ -184,7 +184,6 @@ std::string pair_fault(const std::vector<T>& in, const std::vector<int64_t>& at,
 
 const char* const reduce_text = R"(
 extern "C" __global__ void $name(const $T* in, $T* out) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED($T, scratch, 0, 33);
     const int t = threadIdx.x, n = blockDim.x;
     const i64 all = (i64)gridDim.x * n, at = (i64)blockIdx.x * n + t;
@@ -194,7 +193,6 @@ $calls}
 )";
 const char* const cluster_text = R"(
 extern "C" __global__ void __cluster_dims__($size, 1, 1) $name(const $T* in, $T* out) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED($T, scratch, 0, 33);
     ACU_SHARED($T, slot, 33 * sizeof($T), 1);
     const int t = threadIdx.x, n = blockDim.x;
@@ -204,7 +202,6 @@ $calls}
 )";
 const char* const pair_text = R"(
 extern "C" __global__ void $name(const $T* in, const i64* where, $T* out) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED(i64, positions, 0, 32);
     ACU_SHARED($T, values, 256, 32);
     const int t = threadIdx.x, n = blockDim.x;

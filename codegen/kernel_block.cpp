@@ -65,7 +65,6 @@ Index KernelWriter::block_loops() {
 // ---- shared memory
 
 std::string KernelWriter::share(const std::string& name, std::string_view type, int64_t count, int64_t bytes, int64_t alignment) {
-    if (!shared_bytes_) shared_text_ += "    ACU_SHARED_BEGIN;\n";
     shared_bytes_ = (shared_bytes_ + alignment - 1) / alignment * alignment;
     shared_text_ += fmt::format("    ACU_SHARED({}, {}, {}, {});\n", type, name, shared_bytes_, count);
     shared_bytes_ += bytes;

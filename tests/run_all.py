@@ -55,9 +55,11 @@ def all_parts(build: str) -> list[Part]:
         Part("plans", python("tests/plans/run_plans.py", "--build", build)),
         Part("faults", [f"{build}/fault_tests"]),
         Part("property", [f"{build}/property_tests", "--sample", "10", "--plans", "2", "--emulate", "1"]),
+        Part("operators", [f"{build}/operator_tests", "--count", "500"]),
         Part("reported", python("tests/reported/run_reported.py", "--build", build)),
         Part("emulation", python("tests/suite/run_emulation.py", "--build", build)),
         Part("emit", python("tests/emit/run_emit.py", "--build", build)),
+        Part("resources", python("tests/emit/run_resources.py", "--build", build)),
         Part("microkernels", python("tests/emit/run_microkernels.py", "--build", build)),
     ]
 

@@ -178,6 +178,7 @@ void Facts::define(const std::string& key, std::vector<Linear>& out) const {
 
 bool Facts::nonnegative_atom(const std::string& key) const {
     if (const auto range = ranges_.find(key); range != ranges_.end()) return is_const(range->second.base) && range->second.base->value >= 0;
+    if (const Index meaning = definition(key)) return obviously_nonnegative(meaning);
     const auto it = atoms_.find(key);
     if (it == atoms_.end()) return true;    // a dimension
     std::set<std::string> names;
@@ -294,7 +295,9 @@ bool Facts::obviously_nonnegative(const Index& e) const {
         case IndexOp::Const: return e->value >= 0;
         case IndexOp::Name: {
             const auto range = ranges_.find(e->name);
-            return range == ranges_.end() || (is_const(range->second.base) && range->second.base->value >= 0);
+            if (range != ranges_.end()) return is_const(range->second.base) && range->second.base->value >= 0;
+            const Index meaning = definition(e->name);
+            return !meaning || obviously_nonnegative(meaning);    // else a dimension
         }
         case IndexOp::Sub:
         case IndexOp::Load: return false;

@@ -27,12 +27,11 @@
 #endif
 #define ACU_FN __device__ __forceinline__
 #define ACU_MK __device__ __forceinline__
-#define ACU_SHARED_BEGIN extern __shared__ __align__(1024) unsigned char acu_smem[]
+extern __shared__ __align__(1024) unsigned char acu_smem[];
 #define ACU_SHARED(T, name, offset, count) T* const name = reinterpret_cast<T*>(acu_smem + (offset))
 #else
 #define ACU_FN inline __attribute__((always_inline))
 #define ACU_MK EMU_MEETING __attribute__((noinline))
-#define ACU_SHARED_BEGIN
 #define ACU_SHARED(T, name, offset, count) T* const name = static_cast<T*>(emu::shared_buffer(#name, offset, sizeof(T) * (unsigned long long)(count)))
 #endif
 

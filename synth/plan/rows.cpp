@@ -36,7 +36,7 @@ int64_t threads_of(const Row& r, const Target& target) {
     if (!r.points) return 256;
     if (r.vectors() <= most_of_a_warp * target.warp) return target.warp;
     const bool few = r.rows && *r.rows <= 2 * target.multiprocessors, long_row = r.bytes >= 100 * 1024;
-    const int64_t most = few && long_row ? 1024 : r.reread || long_row ? 512 : 256;
+    const int64_t most = few && long_row ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
     const bool short_row = r.bytes <= 2 * 1024, even = std::has_single_bit(static_cast<uint64_t>(r.vectors())), middle = even && r.bytes > 8 * 1024 && r.bytes <= 16 * 1024;
     const int64_t each = r.reread && (short_row || middle) ? 2 : 4;
     if (const int64_t exact = even_threads(r.vectors(), each, target.warp, most)) return exact;

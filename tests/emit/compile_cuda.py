@@ -9,6 +9,7 @@ NVRTC takes about 0.1 s a kernel and nvcc 1 s, so let NVRTC see every kernel and
 import ctypes
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -92,13 +93,37 @@ def nvrtc_compile(source: str, arch: str, include: Sequence[Path] = ()) -> str |
 
     NVRTC sees device code only and has no host headers such as <stdint.h>; __CUDACC_RTC__ is defined.
     """
+    fine, log = _nvrtc_run(source, _nvrtc_options(arch, include))
+    return None if fine else log
+
+
+def nvrtc_spills(source: str, arch: str) -> dict[str, int]:
+    """Bytes that each kernel of a text stores to memory for want of registers, by NVRTC 12.9."""
+    fine, log = _nvrtc_run(source, [*_nvrtc_options(arch, ()), "--ptxas-options=-v"])
+    if not fine:
+        raise RuntimeError(log)
+    return {name: int(stores) for name, stores in re.findall(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores", log, re.S)}
+
+
+def hip_spills(path: Path, arch: str) -> dict[str, int]:
+    """Vector registers that each kernel of a file stores to memory, by hipcc (the resource lines of the code that it made)."""
+    command = [str(_require("hipcc", find_hipcc())), f"--offload-arch={arch}", "-std=c++17", "-O3", "-c", "--cuda-device-only", "-Rpass-analysis=kernel-resource-usage", path.name, "-o", os.devnull]
+    done = subprocess.run(command, cwd=path.parent, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stdout.strip())
+    return {name: int(count) for name, count in re.findall(r"Function Name: (\w+).*?VGPRs Spill: (\d+)", done.stdout, re.S)}
+
+
+def _nvrtc_run(source: str, options: Sequence[str]) -> tuple[bool, str]:
+    """Whether a text compiles, and the compiler's log."""
     library = _nvrtc()
     program = ctypes.c_void_p()
     _check(library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None))
     try:
-        options = [option.encode() for option in _nvrtc_options(arch, include)]
-        code = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
-        return None if code == 0 else _nvrtc_log(library, program) or library.nvrtcGetErrorString(code).decode()
+        words = [option.encode() for option in options]
+        code = library.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
+        log = _nvrtc_log(library, program)
+        return code == 0, log or ("" if code == 0 else library.nvrtcGetErrorString(code).decode())
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -8,20 +8,17 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "acuc/compare.h"
 #include "acuc/inputs.h"
 #include "codegen/contract.h"
 #include "ir/lower/lower.h"
 #include "ir/pass/driver.h"
 #include "microkernels/catalogue.h"
-#include "synth/evaluate/run.h"
-#include "synth/record/step.h"
 #include "tests/property/random_steps.h"
+#include "tests/property/scene.h"
 
 using namespace acu;
 using namespace acu::ir;
@@ -41,24 +38,11 @@ std::vector<std::string> listed(const std::string& text) {
     return out;
 }
 
-/// A case at sizes small enough to interpret, with inputs.
-struct Scene {
-    std::string name;
-    Subject subject;
-    RunInputs inputs;
-    Program loops;      ///< unscheduled, all sizes fixed
-    Arrays expected;    ///< in f64
-};
-
-struct Found {
-    std::string scene, what;
-    std::vector<pass::Step> steps;
-};
-
 struct Summary {
-    int plans = 0, steps = 0, emulated = 0, not_fitting = 0, cases = 0;
+    int plans = 0, steps = 0, cases = 0;
+    property::Emulated emulated;
     property::Tally tally;
-    std::vector<Found> failures;
+    std::vector<property::Found> failures;
 };
 
 // ---- scenes
@@ -103,74 +87,30 @@ std::optional<Subject> smaller(Session& session, const frontend::Module& m, cons
     return best;
 }
 
-std::string sizes_of(const Program& p) {
-    std::string out;
-    for (const Dim& d : p.dims)
-        if (d.value && !d.pack) out += fmt::format(" {}={}", d.name, *d.value);
-    return out;
-}
-
-std::optional<Scene> scene_of(Session& session, const frontend::Module& m, const std::string& name, property::Random& random) {
+std::optional<property::Scene> reduced_scene(Session& session, const frontend::Module& m, const std::string& name, property::Random& random) {
     for (int attempt = 0; attempt < 20; ++attempt) {
         auto s = smaller(session, m, name, random);
         if (!s) return {};
-        auto in = make_inputs(*s, {}, random());    // offsets of segments may not fit the sizes that were drawn
-        if (!in) continue;
-        Program loops = lower::lower_reductions(s->op.program);
-        Scene out{name + sizes_of(loops), std::move(*s), std::move(*in), std::move(loops), {}};
-        out.expected = out.inputs.arrays;
-        if (interpret(lower::in_float64(out.loops), out.inputs.arguments, out.expected)) return out;
+        if (auto scene = property::scene_of(name, std::move(*s), random())) return scene;
     }
     return {};
-}
-
-// ---- comparison in f64
-
-std::string differs(const Scene& s, const Arrays& got, bool approximate) {
-    for (const Decl& d : s.loops.decls) {
-        if (d.scope != Scope::Out) continue;
-        const Array &a = s.expected.at(d.name), &b = got.at(d.name);
-        int64_t off = 0;
-        double scale = 0;
-        for (int64_t i = 0; i < a.count(); ++i)
-            if (std::isfinite(a.get(i))) scale = std::max(scale, std::abs(a.get(i)));
-        for (int64_t i = 0; i < a.count(); ++i) {
-            const double x = a.get(i), y = b.get(i), bound = (approximate ? 1e-4 : 1e-9) * (scale + 1);
-            if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= bound) continue;
-            const bool rounded = !is_float(d.type) && std::abs(x - y) <= 1 && ++off * 100 <= a.count();
-            if (!rounded) return fmt::format("element {} of `{}`: expected {}, got {}", i, d.name, x, y);
-        }
-    }
-    return {};
-}
-
-std::string check(const Scene& s, const Program& p, bool approximate, const InterpretOptions& options = {}) {
-    Arrays got = s.inputs.arrays;
-    if (const Status done = interpret(lower::in_float64(p), s.inputs.arguments, got, options); !done) return fmt::format("{} [{}]", done.why().message, done.why().code);
-    return differs(s, got, approximate);
 }
 
 // ---- plans
 
-struct Tried {
-    Program program;
-    std::vector<pass::Step> steps;
-    bool approximate = false;
-};
-
-std::string check_lowering(const Scene& s, const Tried& t, const Target& target) {
+std::string check_lowering(const property::Scene& s, const property::Planned& t, const Target& target) {
     std::string bad;
     const auto after = [&](const lower::LoweringStep& step, const Program& p) {
         if (!bad.empty()) return;
         if (const auto v = verify(p); !v.empty()) bad = fmt::format("{}, lowering `{}`: {} {}", target.name, step.name, v[0].rule, v[0].what);
-        else if (const std::string why = check(s, p, t.approximate, {step.ordered ? uint64_t{5} : 0, step.ordered}); !why.empty()) bad = fmt::format("{}, lowering `{}`: {}", target.name, step.name, why);
+        else if (const std::string why = difference(s, p, t.approximate, {step.ordered ? uint64_t{5} : 0, step.ordered}); !why.empty()) bad = fmt::format("{}, lowering `{}`: {}", target.name, step.name, why);
     };
     (void)lower::schedule_to_kernels(t.program, target, after);
     return bad;
 }
 
-Tried random_plan(const Scene& s, const Options& o, property::Random& random, Summary& sum) {
-    Tried t{s.loops, {}, false};
+property::Planned random_plan(const property::Scene& s, const Options& o, property::Random& random, Summary& sum) {
+    property::Planned t{&s, s.loops, {}, false};
     const pass::Context context{nullptr, &microkernels::find, &microkernels::stamped};
     for (int tried = 0; tried < 300 && static_cast<int>(t.steps.size()) < o.steps; ++tried) {
         const pass::Step step = property::random_step(t.program, t.steps, random);
@@ -187,8 +127,8 @@ Tried random_plan(const Scene& s, const Options& o, property::Random& random, Su
         t.steps.push_back(step);
         t.approximate |= pass::pass_named(step.pass)->rounding == pass::Rounding::Approximates;
         ++sum.tally.accepted[step.pass], ++sum.steps;
-        std::string bad = check(s, done.program, t.approximate);
-        if (bad.empty()) bad = check(s, done.program, t.approximate, {random() | 1, true});
+        std::string bad = difference(s, done.program, t.approximate);
+        if (bad.empty()) bad = difference(s, done.program, t.approximate, {random() | 1, true});
         if (!bad.empty()) {
             sum.failures.push_back({s.name, bad, t.steps});
             break;
@@ -198,80 +138,22 @@ Tried random_plan(const Scene& s, const Options& o, property::Random& random, Su
     return t;
 }
 
-// ---- emulation: the kernels of several plans in one module
-
-struct Lowered {
-    codegen::Emitted emitted;
-    std::vector<pass::Step> steps;
-    bool approximate;
-};
-
-void emulate(const Scene& s, const std::vector<Tried>& plans, const Target& target, Summary& sum) {
-    std::vector<Lowered> all;
-    std::vector<codegen::Kernel> kernels;
-    for (size_t i = 0; i < plans.size(); ++i) {
-        auto p = lower::schedule_to_kernels(plans[i].program, target);
-        if (!p) {
-            ++sum.not_fitting;
-            continue;
-        }
-        p->name = fmt::format("{}_{}", p->name, i);
-        auto e = codegen::emit(*p, target, {s.subject.spec, "", s.subject.op.program, {}});
-        if (!e) {
-            sum.failures.push_back({s.name, fmt::format("{}: {} [{}]", target.name, e.why().message, e.why().code), plans[i].steps});
-            continue;
-        }
-        kernels.insert(kernels.end(), e->kernels.begin(), e->kernels.end());
-        all.push_back({std::move(*e), plans[i].steps, plans[i].approximate});
-    }
-    if (all.empty()) return;
-    runtime::EmulationOptions options;
-    options.seed = sum.emulated % 3 == 0 ? 0 : static_cast<uint64_t>(sum.emulated);
-    options.guard = sum.emulated % 2 == 1;
-    options.shift = sum.emulated % 4 == 2 ? 8 : 0;
-    auto device = runtime::open_device(*runtime::parse_device(fmt::format("emu:{}", target.name)), {}, options);
-    if (!device) return sum.failures.push_back({s.name, device.why().message, {}});
-    auto module = (*device)->load(codegen::device_text(kernels), "plans.cu");
-    if (!module) return sum.failures.push_back({s.name, fmt::format("{}: {}", target.name, module.why().message), all[0].steps});
-    const Tolerance tolerance = tolerance_of(s.subject.op.program, s.inputs.arguments.dims);
-    for (const Lowered& l : all) {
-        ++sum.emulated;
-        auto run = synth::evaluate::run_loaded(**device, **module, l.emitted, s.inputs.arguments, s.inputs.arrays);
-        if (!run) {
-            sum.failures.push_back({s.name, fmt::format("emu:{}: {} [{}]", target.name, run.why().message, run.why().code), l.steps});
-            continue;
-        }
-        for (const auto& [name, y] : run->outputs)
-            if (const Comparison c = compare(y, s.expected.at(name), tolerance); !c.equal && !(l.approximate && c.worst < 8))    // an approximation has a bound of its own
-                sum.failures.push_back({s.name, fmt::format("emu:{}: element {} of `{}` is {}, expected {}", target.name, c.at, name, c.actual, c.expected), l.steps});
-    }
-}
-
 // ---- all
-
-std::string plan_text(const std::vector<pass::Step>& steps) {
-    std::string s;
-    for (const pass::Step& x : steps) {
-        pass::Step bare = x;
-        s += "\n    --- step " + synth::record::to_json(bare).dump();
-    }
-    return s;
-}
 
 void run_case(Session& session, const frontend::Module& m, const std::string& name, const Options& o, Summary& sum) {
     property::Random random(o.seed * 1000003 + std::hash<std::string>{}(name));
     const size_t failures = sum.failures.size();
-    std::vector<Tried> chosen;
-    std::optional<Scene> last;
+    std::vector<property::Planned> chosen;
+    std::optional<property::Scene> last;
     for (int i = 0; i < o.plans && sum.failures.size() < failures + 3; ++i) {
         if (!last || i % 4 == 0) {
             if (last && !chosen.empty())
-                for (const std::string& t : listed(o.targets)) emulate(*last, chosen, *target_named(t), sum);
+                for (const std::string& t : listed(o.targets)) emulate(chosen, *target_named(t), sum.emulated, sum.failures);
             chosen.clear();
-            last = scene_of(session, m, name, random);
+            last = reduced_scene(session, m, name, random);
             if (!last) return sum.failures.push_back({name, "no inputs could be made", {}});
         }
-        const Tried t = random_plan(*last, o, random, sum);
+        const property::Planned t = random_plan(*last, o, random, sum);
         ++sum.plans;
         const bool wanted = i * o.emulate / o.plans != (i + 1) * o.emulate / o.plans;    // o.emulate of them, evenly
         if (!wanted || sum.failures.size() > failures) continue;
@@ -280,14 +162,14 @@ void run_case(Session& session, const frontend::Module& m, const std::string& na
         if (sum.failures.size() == failures) chosen.push_back(t);
     }
     if (last && !chosen.empty())
-        for (const std::string& t : listed(o.targets)) emulate(*last, chosen, *target_named(t), sum);
+        for (const std::string& t : listed(o.targets)) emulate(chosen, *target_named(t), sum.emulated, sum.failures);
     ++sum.cases;
 }
 
 void write_json(const Options& o, const Summary& sum, double seconds) {
     if (o.json.empty()) return;
-    nlohmann::ordered_json j{{"seed", o.seed}, {"cases", sum.cases}, {"plans", sum.plans}, {"accepted_steps", sum.steps}, {"emulated_runs", sum.emulated}, {"targets", o.targets},
-                             {"not_fitting", sum.not_fitting}, {"failures", sum.failures.size()}, {"seconds", static_cast<int64_t>(seconds)}};
+    nlohmann::ordered_json j{{"seed", o.seed}, {"cases", sum.cases}, {"plans", sum.plans}, {"accepted_steps", sum.steps}, {"emulated_runs", sum.emulated.runs}, {"targets", o.targets},
+                             {"not_fitting", sum.emulated.not_fitting}, {"failures", sum.failures.size()}, {"seconds", static_cast<int64_t>(seconds)}};
     j["accepted"] = sum.tally.accepted;
     j["refused"] = sum.tally.refused;
     std::ofstream(o.json) << j.dump(1) << "\n";
@@ -338,15 +220,15 @@ int main(int argc, char** argv) {
             if (o.sample && !drawn.contains(c.name)) continue;
             const size_t before = sum.failures.size();
             run_case(session, *m, c.name, o, sum);
-            for (size_t i = before; i < sum.failures.size(); ++i) fmt::print("FAILED {}: {}{}\n", sum.failures[i].scene, sum.failures[i].what, plan_text(sum.failures[i].steps));
+            for (size_t i = before; i < sum.failures.size(); ++i) fmt::print("{}\n", property::text_of(sum.failures[i]));
             std::fflush(stdout);
         }
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::string accepted, refused;
     for (const auto& [n, k] : sum.tally.accepted) accepted += fmt::format(" {} {}", n, k);
-    fmt::print("{} cases, {} plans, {} accepted steps ({} codes of refusal), {} runs in emulation, {} plans too large for a target, {:.0f} s\naccepted:{}\n", sum.cases, sum.plans, sum.steps, sum.tally.refused.size(), sum.emulated,
-               sum.not_fitting, seconds, accepted);
+    fmt::print("{} cases, {} plans, {} accepted steps ({} codes of refusal), {} runs in emulation, {} plans too large for a target, {:.0f} s\naccepted:{}\n", sum.cases, sum.plans, sum.steps, sum.tally.refused.size(), sum.emulated.runs,
+               sum.emulated.not_fitting, seconds, accepted);
     write_json(o, sum, seconds);
     fmt::print("{} passed, {} failed\n", sum.cases - static_cast<int>(std::min<size_t>(sum.failures.size(), static_cast<size_t>(sum.cases))), sum.failures.size());
     return !sum.failures.empty();

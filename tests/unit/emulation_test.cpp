@@ -100,7 +100,7 @@ Bench with_grid(Bench b, uint32_t grid) { return b.grid = grid, b; }
 Bench with_shared(Bench b, uint32_t shared) { return b.shared = shared, b; }
 Bench guarded(Bench b) { return b.options.guard = true, b; }
 
-const std::string tile = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 0, 128);\n";
+const std::string tile = "    ACU_SHARED(float, s, 0, 128);\n";
 
 std::vector<Planted> barriers() {
     const std::string reverse = tile + "    s[t] = x[t];\n    __syncthreads();\n    y[t] = s[127 - t];";
@@ -122,11 +122,11 @@ std::vector<Planted> barriers() {
 
 std::vector<Planted> parts_of_a_block() {
     const Bench meet = body("group", "    group_barrier(1, 128);\n    y[t] = 0;");
-    const std::string ring = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 0, 512);\n    ACU_SHARED(RingBarrier, bars, 2048, 2);\n    if (t == 0) rings_begin(bars, 2, 2);\n    block_barrier();\n    if (t < 64) {\n        s[t] = x[t];\n",
+    const std::string ring = "    ACU_SHARED(float, s, 0, 512);\n    ACU_SHARED(RingBarrier, bars, 2048, 2);\n    if (t == 0) rings_begin(bars, 2, 2);\n    block_barrier();\n    if (t < 64) {\n        s[t] = x[t];\n",
                       filled = ring + "        warp_arrive(bars[0]);\n    } else {\n", read = "        y[t - 64] = s[127 - t];\n    }\n", rest = "    if (t >= 64) y[t] = 0;\n    block_barrier();\n    if (t == 0) rings_end(bars, 2);";
     const std::string headers = "group copy async ring roles", waits = "        ring_wait(bars[0], 0);\n";
     const Bench good = body(headers, filled + waits + read + rest);
-    const std::string copies = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 0, 512);\n    ACU_SHARED(RingBarrier, bars, 2048, 1);\n    if (t == 0) rings_begin(bars, 1, 128);\n    block_barrier();\n"
+    const std::string copies = "    ACU_SHARED(float, s, 0, 512);\n    ACU_SHARED(RingBarrier, bars, 2048, 1);\n    if (t == 0) rings_begin(bars, 1, 128);\n    block_barrier();\n"
                                "    copy_async<16>(s + 4 * t, x + 4 * (t & 63), 16);\n    ring_arrive_copies(bars[0]);\n";
     return {
         {"named barrier for two numbers of threads", "emu.divergent-barrier", body("group", "    group_barrier(1, t < 64 ? 128 : 64);\n    y[t] = 0;"), meet},
@@ -143,9 +143,9 @@ std::vector<Planted> parts_of_a_block() {
 }
 
 std::vector<Planted> accesses() {
-    const std::string ticket = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(unsigned, place, 0, 1);\n    __syncthreads();\n    if (t == 0) *place = atomicAdd((unsigned*)(y + 255), 1u);\n    __syncthreads();\n"
+    const std::string ticket = "    ACU_SHARED(unsigned, place, 0, 1);\n    __syncthreads();\n    if (t == 0) *place = atomicAdd((unsigned*)(y + 255), 1u);\n    __syncthreads();\n"
                                "    if (*place == 1) y[128 + t] = y[t] + y[64 + t];";
-    const std::string two = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, a, 0, 128);\n    ACU_SHARED(float, b, 512, 128);\n";
+    const std::string two = "    ACU_SHARED(float, a, 0, 128);\n    ACU_SHARED(float, b, 512, 128);\n";
     return {
         {"guard off by one, load", "emu.bounds", with_block(body("    if (t <= 256) y[t & 255] = x[t];"), 288), with_block(body("    if (t < 256) y[t & 255] = x[t];"), 288)},
         {"guard off by one, store", "emu.bounds", with_block(body("    if (t <= 256) y[t] = 1;"), 288), with_block(body("    if (t < 256) y[t] = 1;"), 288)},
@@ -154,8 +154,8 @@ std::vector<Planted> accesses() {
         {"misaligned float4", "emu.misaligned", body("    y[t] = reinterpret_cast<const float4*>(x + t)->x;"), body("    y[t] = reinterpret_cast<const float4*>(x + (t & ~3))->x;")},
         {"misaligned vector copy", "emu.misaligned", body("group copy", "    Pack16 p;\n    load_bytes(&p, x + t, 16);\n    y[t] = float_of(p.word[0]);"),
          body("group copy", "    Pack16 p;\n    load_bytes(&p, x + t / 4 * 4, 16);\n    y[t] = float_of(p.word[0]);")},
-        {"shared buffer past the allocation", "emu.bounds", with_shared(body("    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 256, 128);\n    s[t] = 1;\n    y[t] = s[t];"), 512),
-         with_shared(body("    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 256, 128);\n    s[t] = 1;\n    y[t] = s[t];"), 768)},
+        {"shared buffer past the allocation", "emu.bounds", with_shared(body("    ACU_SHARED(float, s, 256, 128);\n    s[t] = 1;\n    y[t] = s[t];"), 512),
+         with_shared(body("    ACU_SHARED(float, s, 256, 128);\n    s[t] = 1;\n    y[t] = s[t];"), 768)},
         {"too large a shared allocation", "emu.shared-limit", with_shared(body("    y[t] = 0;"), 166913), with_shared(body("    y[t] = 0;"), 166912)},
         {"write into the neighbour buffer", "emu.bounds", guarded(body(two + "    b[t] = 0;\n    __syncthreads();\n    a[t + 1] = x[t];\n    y[t] = b[t];")),
          guarded(body(two + "    b[t] = 0;\n    __syncthreads();\n    a[t] = x[t];\n    y[t] = b[t];"))},
@@ -167,8 +167,8 @@ std::vector<Planted> accesses() {
 }
 
 std::vector<Planted> warps_and_copies() {
-    const std::string copy = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 0, 512);\n    copy_async<16>(s + 4 * t, x + 4 * (t & 63), 16);\n    copy_async_commit();\n";
-    const std::string ring = "    ACU_SHARED_BEGIN;\n    ACU_SHARED(float, s, 0, 256);\n    ACU_SHARED(RingBarrier, bar, 1024, 1);\n    if (t == 0) ring_init(*bar, 1);\n    block_barrier();\n"
+    const std::string copy = "    ACU_SHARED(float, s, 0, 512);\n    copy_async<16>(s + 4 * t, x + 4 * (t & 63), 16);\n    copy_async_commit();\n";
+    const std::string ring = "    ACU_SHARED(float, s, 0, 256);\n    ACU_SHARED(RingBarrier, bar, 1024, 1);\n    if (t == 0) ring_init(*bar, 1);\n    block_barrier();\n"
                              "    if (t == 0) {\n        ring_arrive_expect(*bar, 1024);\n        bulk_copy(s, x, 1024, bar);\n    }\n    block_barrier();\n";
     return {
         {"32 lanes of a wave of 64", "emu.lane-mask", body("", "    y[t] = __shfl_xor_sync(0xffffffffu, x[t], 1);", "gfx90a"), body("", "    y[t] = __shfl_xor(x[t], 1);", "gfx90a")},
@@ -180,8 +180,8 @@ std::vector<Planted> warps_and_copies() {
         {"asynchronous copy that nobody waits for", "emu.missing-wait", body("group copy async", copy + "    y[t] = 0;"), body("group copy async", copy + "    copy_async_wait<0>();\n    y[t] = 0;")},
         {"missing wait for an mbarrier", "emu.missing-wait", body("group copy async ring", ring + "    y[t] = s[t];", "sm_90a"), body("group copy async ring", ring + "    ring_wait(*bar, 0);\n    y[t] = s[t];", "sm_90a")},
         {"wrong parity: deadlock", "emu.deadlock", body("group copy async ring", ring + "    ring_wait(*bar, 0);\n    ring_wait(*bar, 1);\n    y[t] = s[t];", "sm_90a"), body("group copy async ring", ring + "    ring_wait(*bar, 0);\n    ring_wait(*bar, 0);\n    y[t] = s[t];", "sm_90a")},
-        {"mbarrier that was not initialised", "emu.mbarrier", body("group copy async ring", "    ACU_SHARED_BEGIN;\n    ACU_SHARED(RingBarrier, bar, 0, 1);\n    ring_arrive(*bar);\n    y[t] = 0;", "sm_90a"),
-         body("group copy async ring", "    ACU_SHARED_BEGIN;\n    ACU_SHARED(RingBarrier, bar, 0, 1);\n    if (t == 0) ring_init(*bar, 128);\n    block_barrier();\n    ring_arrive(*bar);\n    ring_wait(*bar, 0);\n    y[t] = 0;", "sm_90a")},
+        {"mbarrier that was not initialised", "emu.mbarrier", body("group copy async ring", "    ACU_SHARED(RingBarrier, bar, 0, 1);\n    ring_arrive(*bar);\n    y[t] = 0;", "sm_90a"),
+         body("group copy async ring", "    ACU_SHARED(RingBarrier, bar, 0, 1);\n    if (t == 0) ring_init(*bar, 128);\n    block_barrier();\n    ring_arrive(*bar);\n    ring_wait(*bar, 0);\n    y[t] = 0;", "sm_90a")},
     };
 }
 
@@ -346,7 +346,6 @@ TEST_CASE("emulation: a box of a tensor, swizzled, to both blocks of a cluster")
     const std::string text = whole_text("group copy async cluster ring", R"(
 namespace emu { void tensor_load(uint32_t dst, const acu::TensorMap* m, int c0, int c1, uint32_t bar, uint32_t ctas, const void* site); }
 extern "C" __global__ void k(const __grid_constant__ acu::TensorMap map, float* y) {
-    ACU_SHARED_BEGIN;
     ACU_SHARED(float, tile, 0, 256);
     ACU_SHARED(RingBarrier, bar, 1024, 1);
     const int t = threadIdx.x;

@@ -119,3 +119,13 @@ TEST_CASE("multiples are proven from definitions and fixed sizes, or asked of fr
     facts.add_range("c", c(0), c(8));    // a new meaning of the name
     CHECK_FALSE(proven(n("c"), 8));
 }
+
+TEST_CASE("a defined name has the sign of its definition") {
+    Facts f;
+    f.add_range("b", c(0), c(1));
+    f.define("x", n("b") - c(1));
+    CHECK_FALSE(f.obviously_nonnegative(n("x")));
+    CHECK_FALSE(f.nonnegative(n("x")));
+    f.define("y", n("b") + c(1));
+    CHECK(f.obviously_nonnegative(n("y")));
+}
