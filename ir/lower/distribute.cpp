@@ -14,8 +14,8 @@ namespace {
 using analysis::below;
 using analysis::normal;
 
-/// A loop with that many trips at most is written out, so that registers have constant indices.
-constexpr int64_t most_unrolled = 64;
+/// A loop with that many trips at most is written out; with more of them only where registers need constant indices.
+constexpr int64_t most_unrolled = 8, most_indexed = 64;
 
 class Distribution {
   public:
@@ -182,6 +182,11 @@ class Distribution {
     /// A point is one before guards that read memory are asked.
     static void add_first(Block& b, Value guard) { b.guards.insert(b.guards.begin(), std::move(guard)); }
 
+    /// Does the block touch a tile that is spread over registers?
+    bool has_own_registers(const Block& b) const {
+        return std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) { return layout(t.tensor) && !is_replicated(*layout(t.tensor)); });
+    }
+
     static Index term(const IndexTerm& t, const std::map<std::string, Index>& inputs) {
         Index e = div(inputs.at(t.input), constant(t.divisor));
         if (t.modulus) e = mod(e, constant(t.modulus));
@@ -195,7 +200,7 @@ class Distribution {
         Loop r;
         r.var = fresh("r");
         r.extent = constant(regs / chunk.size);
-        r.kind = regs / chunk.size <= most_unrolled ? LoopKind::Unroll : LoopKind::Vector;
+        r.kind = regs / chunk.size <= (has_own_registers(b) ? most_indexed : most_unrolled) ? LoopKind::Unroll : LoopKind::Vector;
         const bool once = regs == chunk.size;
         const Index first = once ? constant(0) : ir::name(r.var) * constant(chunk.size);
         const Index thread = ir::name(t.var);

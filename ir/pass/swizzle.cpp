@@ -45,7 +45,12 @@ struct Swizzle {
     static void fits(const Program& p, const Decl& d, int64_t pattern) {
         need(d.dims.size() >= 2, "swizzle.rank", fmt::format("`{}` has {} dimension{}: it has no rows to tell apart", d.name, d.dims.size(), d.dims.size() == 1 ? "" : "s"), "", d.loc);
         const Facts facts = facts_at(p, {});
-        const auto columns = facts.value(d.dims.back().size), rows = facts.value(d.dims[d.dims.size() - 2].size);
+        const auto columns = facts.value(d.dims.back().size);
+        std::optional<int64_t> rows = 1;    // of all dimensions before the last, as they lie in memory
+        for (size_t i = 0; i + 1 < d.dims.size(); ++i) {
+            const auto n = facts.value(d.dims[i].size);
+            rows = rows && n ? std::optional(*rows * *n) : std::nullopt;
+        }
         need(columns && rows, "swizzle.size", fmt::format("the rows of `{}`, {} by {}, have no length known at compile time", d.name, print(d.dims[d.dims.size() - 2].size), print(d.dims.back().size)), "tile its axes first", d.loc);
         const int64_t bytes = *columns * static_cast<int64_t>(ir::info(d.type).bytes);
         need(bytes % pattern == 0 && bytes > 0, "swizzle.row", fmt::format("a row of `{}` has {} bytes, no multiple of {}", d.name, bytes, pattern), "take a smaller pattern or a longer tile", d.loc);

@@ -72,8 +72,8 @@ std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tens
     pass::Sizes tile;
     for (const std::string& r : g.rows) {
         const auto size = size_of(d.program(), analysis::axis_of(b, r)->size);
-        const int64_t mine = r == g.inner || r == along ? side : 1;
-        tile.emplace_back(r, size ? std::clamp<int64_t>(mine, 1, std::max<int64_t>(1, *size)) : mine);
+        const bool moves = r == g.inner || r == along, small = size && 2 * *size <= side;    // else a whole side, if with a margin: its rows can be swizzled
+        tile.emplace_back(r, !moves ? 1 : small ? std::max<int64_t>(1, *size) : side);
     }
     if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("square tiles: `{}` is read along `{}` and written along `{}`", tensor, along, g.inner))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
