@@ -129,7 +129,7 @@ void approximate_calls(Draft& d, const std::string& loop) {
         const Block* b = block_named(d.program(), label);
         if (!b || std::ranges::none_of(b->axes, [](const Axis& a) { return a.vector > 1; })) continue;    // a few cells: nothing is gained
         d.step("approximate", {label}, {{"function", "exp"}, {"with", "hardware"}}, why);
-        if (is_narrow(d.program(), {label}, true)) d.step("approximate", {label}, {{"function", "div"}, {"with", "hardware"}}, "its error stays far below the rounding of the result");
+        if (result || is_narrow(d.program(), {label}, true)) d.step("approximate", {label}, {{"function", "div"}, {"with", "hardware"}}, "its error stays far below the rounding of the result");
     }
 }
 

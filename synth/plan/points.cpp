@@ -57,7 +57,7 @@ bool shares_most_loads(const Program& p, const Block& b) {
     int64_t shared = 0, own = 0;
     for (const analysis::Touch& t : analysis::touches(b)) {
         const Decl* x = p.find(t.tensor);
-        if (t.write || !x || x->dims.empty()) continue;
+        if (t.write || !x || x->dims.empty() || !is_float(x->type)) continue;    // positions are few
         const bool all = std::ranges::all_of(b.axes, [&](const Axis& a) { return std::ranges::any_of(t.subscripts, [&](const Index& i) { return analysis::mentions(i, a.name); }); });
         (all ? own : shared) += static_cast<int64_t>(info(x->type).bytes);
     }

@@ -97,8 +97,9 @@ class RowKernel {
     void inline_wide() {
         const bool stored = home_ == Home::Memory;
         for (const std::string& t : wide_temporaries(d_.program(), g_)) {
-            if (!stored && !is_cheap(d_.program(), g_, t)) continue;
-            const char* why = stored ? "computed again where it is used, so that no row has to be stored" : "computed again where it is used: that costs less than registers for a row of it";
+            const bool once = readers_of(d_.program(), g_, t) == 1;
+            if (!stored && !once && !is_cheap(d_.program(), g_, t)) continue;
+            const char* why = once ? "it has one use" : stored ? "computed again where it is used, so that no row has to be stored" : "computed again where it is used: that costs less than registers for a row of it";
             if (d_.step("inline", {t}, {}, why)) std::erase(g_.labels, t);
         }
     }

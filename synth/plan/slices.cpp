@@ -12,8 +12,8 @@ using namespace ir;
 
 namespace {
 
-/// Of a slice, 16 a thread: a block reads it once and is gone, which keeps more on its way than a loop over tiles.
-constexpr int64_t slice_threads = 512, slice_points = 16 * slice_threads, join_threads = 64;
+/// Of a slice, 32 a thread, so that its two joins cost little: a block reads it once and is gone.
+constexpr int64_t slice_threads = 256, slice_points = 32 * slice_threads, join_threads = 64;
 
 bool reads(const Value& v, const std::string& tensor) {
     bool found = false;

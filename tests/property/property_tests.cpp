@@ -93,7 +93,8 @@ std::optional<property::Scene> reduced_scene(Session& session, const frontend::M
         if (!s) return {};
         if (auto scene = property::scene_of(name, std::move(*s), random())) return scene;
     }
-    return {};
+    auto whole = subjects_of(session, m, {"", name, {}});    // sizes that its inputs fit
+    return session.failed() ? std::nullopt : property::scene_of(name, std::move(whole[0]), random());
 }
 
 // ---- plans
