@@ -17,6 +17,7 @@ OPTIONS = {
     "targets": ["--json", "--cuda-path", "--rocm-path"],
     "passes": ["--json"],
     "explain": ["--target", "--set", "--as", "--json"],
+    "blame": ["--op", "--case", "--set", "--plan", "--device", "--seed", "--json"],
 }
 
 
@@ -373,3 +374,19 @@ def input_is_read_by_name_with_equals(c: Cli) -> None:
     path = c.folder / "a=b.npy"
     np.save(path, np.ones(2, np.float32))
     c.run("run", c.file(COPY), "--in", f"x={path}").expect(0)
+
+
+@test
+def blame_of_a_right_plan(c: Cli) -> None:
+    source = c.file(COPY)
+    c.run("compile", source, "--op", "f", "--set", "N=64", "--target", "sm_80", "-o", str(c.folder / "out")).expect(0)
+    plan = next((c.folder / "out").glob("*.plan.json"))
+    shown = c.run("blame", source, "--plan", str(plan)).expect(0, text="nothing is blamed").out
+    require("as written" in shown and "text, emulated for sm_80" in shown, "a stage is missing")
+    answer = json.loads(c.run("blame", source, "--plan", str(plan), "--json").expect(0).out)
+    require(isinstance(answer, dict) and answer, "the answer is no object")
+
+
+@test
+def blame_without_a_plan(c: Cli) -> None:
+    c.run("blame", c.file(COPY)).expect(2, text="--plan")
