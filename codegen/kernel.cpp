@@ -51,10 +51,9 @@ Kernel KernelWriter::write(const std::string& name) {
 
 /// The compiler may use as many registers as the tiles of a thread and its addresses need, but not so many that blocks stand alone on a multiprocessor without need.
 std::string KernelWriter::bounds() const {
-    constexpr int64_t file = 65536, small = 4096;    // 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+    constexpr int64_t file = 65536, besides_tiles = 40, small = 4096;    // 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
     const int64_t threads = threads_ ? threads_ * packed_ : block_threads;
-    const bool in_shared = shared_bytes_ > small;    // such a tile waits for itself more often, and what is loaded from it passes through registers
-    const int64_t besides_tiles = in_shared ? 56 : 40, most_threads = in_shared ? 1536 : 1024;
+    const int64_t most_threads = shared_bytes_ > small ? 1536 : 1024;    // a tile in shared memory waits for itself more often
     const int64_t blocks = std::min(file / (threads * (registers_ + besides_tiles)), most_threads / threads);
     const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && blocks > 1;
     return says ? fmt::format("{}, {}", threads, blocks) : std::to_string(threads);

@@ -11,6 +11,7 @@ Tolerances = dict[str, tuple[str, Any]]  # {case: (kind, tau)}: TOLERANCE of tes
 FEW = 64  # elements, whose RMS error is chance
 SPECIAL = ('argmax', 'topk', 'router', 'quant')
 ROUNDOFF = {'f16': 2.0 ** -10, 'bf16': 2.0 ** -7, 'f32': 2.0 ** -23, 'f64': 2.0 ** -52, 'f8e4m3': 2.0 ** -3, 'f8e5m2': 2.0 ** -2}
+SMALLEST_NORMAL = {'f16': 2.0 ** -14, 'bf16': 2.0 ** -126, 'f32': 2.0 ** -126, 'f64': 2.0 ** -1022, 'f8e4m3': 2.0 ** -6, 'f8e5m2': 2.0 ** -14}
 
 
 class Shape:
@@ -69,10 +70,10 @@ def difference(torch: Any, y: Any, r: Any) -> Any:
     return torch.where((y == r) | (torch.isnan(y) & torch.isnan(r)), zero, torch.where(torch.isnan(d), inf, d))
 
 
-def worst_ratio(torch: Any, y: Any, r: Any, tau: float, s: Any, u: float) -> tuple[float, str]:
-    """(largest error in units of the bound, where)"""
-    d = difference(torch, y, r)
-    size = torch.where(torch.isfinite(r), r.abs(), torch.zeros((), dtype=r.dtype, device=r.device))
+def worst_ratio(torch: Any, y: Any, r: Any, tau: float, s: Any, dtype: str = '') -> tuple[float, str]:
+    """(largest error in units of the bound, where); with tau = 0 and no `dtype` everything must be exact"""
+    d, u = difference(torch, y, r), ROUNDOFF.get(dtype, 0.0)
+    size = torch.where(torch.isfinite(r), r.abs(), torch.zeros((), dtype=r.dtype, device=r.device)).clamp(min=SMALLEST_NORMAL.get(dtype, 0.0))
     ratio = d / (tau * s + u * size).clamp(min=1e-300) if tau or u else torch.where(d == 0, d, torch.full_like(d, math.inf))
     flat = ratio.reshape(-1)
     k = int(flat.argmax())
@@ -95,12 +96,12 @@ def by_bound(torch: Any, tolerances: Tolerances, e: Emitted, outs: Sequence[Any]
         assert tuple(y.shape) == tuple(r.shape), f'output {at} is {tuple(y.shape)}, its reference {tuple(r.shape)}'
         r = r.double()
         if kind == 'exact':
-            ratio, text = worst_ratio(torch, y.double(), r, 0.0, 1.0, 0.0)
+            ratio, text = worst_ratio(torch, y.double(), r, 0.0, 1.0)
         else:
-            u = ROUNDOFF.get(e.outputs[at].type, 0.0)
+            dtype = e.outputs[at].type
             chain = kind.startswith('chain-')
             s = scale(torch, kind.removeprefix('chain-'), at, refs, inputs, length)
-            ratio, text = worst_ratio(torch, y.double(), r, tau + (u if chain else 0.0), s, u)
+            ratio, text = worst_ratio(torch, y.double(), r, tau + (ROUNDOFF.get(dtype, 0.0) if chain else 0.0), s, dtype)
         if ratio > worst or not where:
             worst, where = ratio, f'output {at} {text}'
     return worst, where

@@ -170,8 +170,7 @@ def compare(torch: Any, point: Point, e: Emitted, x: Sequence[Any], outs: Sequen
             if s.kind == 'exact':
                 ratio, text = (0.0 if torch.equal(y, r) else math.inf), 'not equal'
             else:
-                u = judge.ROUNDOFF[e.outputs[at].type]
-                ratio, text = judge.worst_ratio(torch, y.double(), r, s.tau(point.dtype, point.columns), judge.scale(torch, s.kind, at, refs, [x[0][rows]], 1.0), u)
+                ratio, text = judge.worst_ratio(torch, y.double(), r, s.tau(point.dtype, point.columns), judge.scale(torch, s.kind, at, refs, [x[0][rows]], 1.0), e.outputs[at].type)
             if ratio > worst:
                 worst, where = ratio, f'rows from {rows.start}, output {at}: {text}'
     return worst, where

@@ -32,11 +32,8 @@ int64_t even_threads(int64_t vectors, int64_t each, int64_t warp, int64_t most) 
 }
 
 /// Threads for a row, so that each has about four vectors on their way: one warp if that is enough; long rows in one pass have more threads, and so have rows that are too few to fill the device.
-int64_t threads_of(const Row& r, const Target& target, Home home = Home::Registers) {
-    constexpr int64_t shared_threads = 256, each_shared = 6;    // rows in shared memory: several small blocks, which wait at different times
+int64_t threads_of(const Row& r, const Target& target) {
     if (!r.points) return 256;
-    if (home == Home::Shared)
-        if (const int64_t exact = even_threads(r.vectors(), each_shared, target.warp, shared_threads)) return exact;
     if (r.vectors() <= most_of_a_warp * target.warp) return target.warp;
     const bool few = r.rows && *r.rows <= 2 * target.multiprocessors, long_row = r.bytes >= 100 * 1024;
     const int64_t most = few && long_row ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
@@ -70,7 +67,7 @@ class RowKernel {
     RowKernel(Draft d, const Group& g, const Row& r, Home home) : d_(std::move(d)), g_(g), r_(r), home_(home) {}
 
     std::optional<Draft> run() {
-        const int64_t threads = threads_of(r_, d_.target(), home_);
+        const int64_t threads = threads_of(r_, d_.target());
         inline_wide();
         pass::Sizes over;
         for (const std::string& a : g_.rows) over.emplace_back(a, 1);
