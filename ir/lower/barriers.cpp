@@ -186,7 +186,7 @@ class Placement {
             n.body = body(l.body, end);
             const size_t before = incoming.size();
             for (auto& [key, x] : end)
-                if (x.age < 0) add(incoming, x);
+                if (x.age < 0 || (x.age > 0 && !is_ring(x))) add(incoming, x);    // two iterations ago gives no other answer than one
                 else if (!is_const(l.extent) || x.age + 1 < l.extent->value) add(incoming, earlier(x, l));
             if (incoming.size() == before || round == 9) {
                 pending.clear();
@@ -199,8 +199,14 @@ class Placement {
         return with_node(s, std::move(n));
     }
 
-    /// The access as the next iteration sees it.
-    static Seen earlier(Seen x, const Loop& l) {
+    bool is_ring(const Seen& x) const { return decls_.at(x.touch.tensor).ring.versions > 1; }
+
+    /// The access as the next iteration sees it. Of what is no ring, a cell that moves with the loop is not followed any further: threads are no longer told apart by it.
+    Seen earlier(Seen x, const Loop& l) const {
+        if (!is_ring(x) && std::ranges::any_of(x.touch.subscripts, [&](const Index& e) { return analysis::mentions(e, l.var); })) {
+            x.touch.subscripts.clear(), x.mapping.clear(), ++x.age;
+            return x;
+        }
         const IndexMap shift{{l.var, ir::name(l.var) - constant(1)}};
         for (Index& e : x.touch.subscripts) e = substitute(e, shift);
         for (Index& e : x.touch.version) e = substitute(e, shift);
