@@ -114,8 +114,10 @@ class Placement {
         return is_const(d) && d->value % versions != 0;
     }
 
+    /// A copy on its way is not there yet for its own thread either.
     bool conflict(const Seen& a, const Seen& b) const {
-        return a.touch.tensor == b.touch.tensor && (a.touch.write || b.touch.write) && !same_thread(a, b) && !other_slot(a, b);
+        const bool in_order = a.async == b.async && same_thread(a, b);
+        return a.touch.tensor == b.touch.tensor && (a.touch.write || b.touch.write) && !in_order && !other_slot(a, b);
     }
 
     // ---- the walk
@@ -199,7 +201,10 @@ class Placement {
         return with_node(s, std::move(n));
     }
 
-    bool is_ring(const Seen& x) const { return decls_.at(x.touch.tensor).ring.versions > 1; }
+    bool is_ring(const Seen& x) const {
+        const auto it = decls_.find(x.touch.tensor);    // none: a buffer in memory
+        return it != decls_.end() && it->second.ring.versions > 1;
+    }
 
     /// The access as the next iteration sees it. Of what is no ring, a cell that moves with the loop is not followed any further: threads are no longer told apart by it.
     Seen earlier(Seen x, const Loop& l) const {
