@@ -81,7 +81,7 @@ std::string KernelWriter::run_of(int64_t size, const Decl& d, const std::vector<
     const int64_t piece = std::min(size, 16 / bytes);
     std::map<std::string, int64_t> dims = alignment_.dims;
     if (!is_multiple(offset_of(d, subscripts), piece, p_, facts_, dims)) return std::to_string(size);
-    const bool ours = d.scope == Scope::Shared;    // its address is a multiple of 128
+    const bool ours = !p_.find(d.name);    // in shared memory, where its address is a multiple of 128
     if (ours && dims == alignment_.dims) return fmt::format("{}, true", size);
     if (!ours) alignment_.buffers[d.name] = std::max(alignment_.buffers[d.name], piece * bytes);
     alignment_.dims = std::move(dims);
