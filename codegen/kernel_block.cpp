@@ -11,19 +11,12 @@ using namespace ir;
 /// Blocks of one warp that share no memory: several of them make a hardware block, of which a multiprocessor holds no more than 16 to 32.
 bool KernelWriter::shares_hardware_block() const {
     if (threads_ != target_.warp) return false;
-    const auto own = [](const Decl& d) { return d.layout.has_value(); };
-    bool fits = true;
-    const std::function<void(const Body&)> look = [&](const Body& stmts) {
-        for (const Stmt& s : stmts) {
-            if (const auto* l = std::get_if<Loop>(&s->node)) fits &= std::ranges::all_of(l->allocs, own);
-            if (const auto* b = std::get_if<Block>(&s->node)) fits &= b->via.empty() || b->via.starts_with("common.warp_reduce");
-            fits &= !std::holds_alternative<Roles>(s->node);
-            for (const Body* inner : bodies_of(s)) look(*inner);
-        }
-    };
-    fits &= std::ranges::all_of(loop_.allocs, own);
-    look(loop_.body);
-    return fits;
+    const auto shared = [](const Decl& d) { return !d.layout; };
+    return std::ranges::none_of(loop_.allocs, shared) && !any_inside(loop_.body, [&](const Stmt& s) {
+        const auto* l = std::get_if<Loop>(&s->node);
+        const auto* b = std::get_if<Block>(&s->node);
+        return (l && std::ranges::any_of(l->allocs, shared)) || (b && !b->via.empty() && !b->via.starts_with("common.warp_reduce")) || std::holds_alternative<Roles>(s->node);
+    });
 }
 
 /// The loops that become the grid, the last one fastest, and the loop over the blocks that one block takes.

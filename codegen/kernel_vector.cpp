@@ -186,29 +186,30 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
     const std::string offset = fmt::format("{} - {}", names_.of(chunk.axis), writer_.index(chunk.start, 1, true));
     std::map<std::string, std::string> vectors;    // by the text of what is loaded
     std::vector<std::pair<const ValueNode*, std::string>> named;
+    const auto vector_of = [&](const Value& v, const std::string& condition) {
+        const DType type = writer_.decl(v->name).type;
+        const std::string name = names_.fresh(v->name + "_v"), otherwise = condition.empty() ? "" : " = {}", when = condition.empty() ? "" : fmt::format("if ({}) ", condition);
+        const std::vector<Index> start = at_start(v->subscripts, chunk);
+        line("{} {}[{}]{};", element_type(type), name, chunk.size, otherwise);
+        line("{}load_elements<{}>({}, &{});", when, run_of(chunk.size, writer_.decl(v->name), start), name, writer_.element(v->name, start));
+        return name;
+    };
+    const auto take = [&](const Value& v, const std::string& vector) {
+        const DType type = writer_.decl(v->name).type;
+        const std::string cell = fmt::format("{}[{}]", vector, offset);
+        named.emplace_back(v.get(), widened(type) == type ? cell : fmt::format("widen({})", cell));
+    };
     for (const Value& v : loads) {
-        const Decl& d = writer_.decl(v->name);
         const auto [it, fresh] = vectors.try_emplace(print(v));
-        if (fresh) {
-            it->second = names_.fresh(v->name + "_v");
-            line("{} {}[{}];", element_type(d.type), it->second, chunk.size);
-            const std::vector<Index> start = at_start(v->subscripts, chunk);
-            line("load_elements<{}>({}, &{});", run_of(chunk.size, d, start), it->second, writer_.element(v->name, start));
-        }
-        const std::string cell = fmt::format("{}[{}]", it->second, offset);
-        named.emplace_back(v.get(), widened(d.type) == d.type ? cell : fmt::format("widen({})", cell));
+        if (fresh) it->second = vector_of(v, "");
+        take(v, it->second);
     }
     std::vector<std::pair<Value, std::string>> sometimes;
     for (const Value& v : b.vals) branch_loads(v, b.axes[0], "", sometimes);
     for (const auto& [v, condition] : sometimes) {
         const Decl& d = writer_.decl(v->name);
         if (d.swizzle || !side_by_side(d, v->subscripts, chunk.axis)) continue;
-        const std::string name = names_.fresh(v->name + "_v");
-        const std::vector<Index> start = at_start(v->subscripts, chunk);
-        line("{} {}[{}] = {{}};", element_type(d.type), name, chunk.size);
-        line("if ({}) load_elements<{}>({}, &{});", condition, run_of(chunk.size, d, start), name, writer_.element(v->name, start));
-        const std::string cell = fmt::format("{}[{}]", name, offset);
-        named.emplace_back(v.get(), widened(d.type) == d.type ? cell : fmt::format("widen({})", cell));
+        take(v, vector_of(v, condition));
     }
     std::vector<std::string> results(b.outs.size());
     for (size_t i = 0; i < b.outs.size(); ++i)

@@ -119,6 +119,7 @@ Index Facts::definition(const std::string& name) const {
     const auto it = definitions_.find(name);
     return it == definitions_.end() ? nullptr : it->second;
 }
+
 void Facts::add_nonnegative(const Index& e) {
     facts_.push_back(linear(e));
     positive_.clear();

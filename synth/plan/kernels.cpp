@@ -31,6 +31,12 @@ int64_t vector_width(const Draft& d, const std::vector<std::string>& labels, std
     return width;
 }
 
+pass::Sizes tiles_of_rows(const Group& g, const std::string& axis, int64_t size) {
+    pass::Sizes sizes;
+    for (const std::string& r : g.rows) sizes.emplace_back(r, r == axis ? size : 1);
+    return sizes;
+}
+
 std::string loop_around(const Program& p, const std::string& label) {
     const auto at = pass::try_block(p, label);
     if (!at) return {};

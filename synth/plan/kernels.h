@@ -22,6 +22,8 @@ using ir::pass::Arguments;
 
 /// Elements of 16 bytes of the largest tensor that the statements touch in memory, as far as `size` is a multiple of it.
 int64_t vector_width(const Draft& d, const std::vector<std::string>& labels, std::optional<int64_t> size);
+/// Tiles of one for the rows of a group, of `size` for this one of them; empty: none.
+ir::pass::Sizes tiles_of_rows(const Group& g, const std::string& axis = {}, int64_t size = 1);
 /// The innermost loop around a statement; empty: none.
 std::string loop_around(const ir::Program& p, const std::string& label);
 /// Buffers that the statements write and that live in memory, in the order of their first write.

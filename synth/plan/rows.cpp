@@ -44,6 +44,16 @@ int64_t threads_of(const Row& r, const Target& target) {
     return std::clamp<int64_t>(wanted, target.warp, most);
 }
 
+/// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
+bool fits_registers(const Draft& d, const Group& g, const Row& r) {
+    constexpr int64_t file = 65536, besides = 40;
+    const int64_t threads = threads_of(r, d.target()), points = (r.vectors() + threads - 1) / threads * r.width;
+    int64_t ahead = 0;
+    for (const std::string& t : inputs_of(d.program(), g))
+        if (!is_of_rows(d.program(), g, t)) ahead += points * static_cast<int64_t>(info(d.program().find(t)->type).bytes) / 4;
+    return 2 * threads * (points + ahead + besides) <= file;
+}
+
 /// Of this row alone, and not more than an addition and a product.
 bool is_cheap(const Program& p, const Group& g, const std::string& tensor) {
     int operations = 0;
@@ -69,9 +79,7 @@ class RowKernel {
     std::optional<Draft> run() {
         const int64_t threads = threads_of(r_, d_.target());
         inline_wide();
-        pass::Sizes over;
-        for (const std::string& a : g_.rows) over.emplace_back(a, 1);
-        if (!d_.step("fuse", g_.labels, {{"over", over}, {"kind", "grid"}}, "one block a row: every sum along the row stays in the block")) return {};
+        if (!d_.step("fuse", g_.labels, {{"over", tiles_of_rows(g_)}, {"kind", "grid"}}, "one block a row: every sum along the row stays in the block")) return {};
         loop_ = loop_around(d_.program(), g_.labels[0]);
         if (!keep()) return {};
         if (home_ != Home::Memory && !stage()) return {};
@@ -131,20 +139,6 @@ class RowKernel {
     Home home_;
     std::string loop_;
 };
-
-}  // namespace
-
-namespace {
-
-/// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
-bool fits_registers(const Draft& d, const Group& g, const Row& r) {
-    constexpr int64_t file = 65536, besides = 40;
-    const int64_t threads = threads_of(r, d.target()), points = (r.vectors() + threads - 1) / threads * r.width;
-    int64_t ahead = 0;
-    for (const std::string& t : inputs_of(d.program(), g))
-        if (!is_of_rows(d.program(), g, t)) ahead += points * static_cast<int64_t>(info(d.program().find(t)->type).bytes) / 4;
-    return 2 * threads * (points + ahead + besides) <= file;
-}
 
 }  // namespace
 

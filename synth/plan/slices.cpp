@@ -17,7 +17,7 @@ constexpr int64_t slice_threads = 256, slice_points = 32 * slice_threads, join_t
 
 bool reads(const Value& v, const std::string& tensor) {
     bool found = false;
-    visit(v, [&](const ValueNode& n) { found |= n.op == Op::Load && n.name == tensor; });
+    analysis::for_each_load(v, [&](const Value& x) { found |= x->name == tensor; });
     return found;
 }
 
@@ -62,19 +62,13 @@ class SlicedRows {
                        fmt::format("a row of {} points is more than a block should hold: {} slices, each with its own maximum", points_, count));
     }
 
-    pass::Sizes over(int64_t last) const {
-        pass::Sizes sizes;
-        for (const std::string& r : g_.rows) sizes.emplace_back(r, r == g_.rows.back() ? last : 1);
-        return sizes;
-    }
-
     bool keep(const std::vector<std::string>& tensors, const std::string& loop) {
         return std::ranges::all_of(tensors, [&](const std::string& t) { return d_.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block"); });
     }
 
     bool slices() {
         const Group mine{GroupKind::Rows, {x_.top + ".w", e_, x_.sum + ".w"}, g_.rows, g_.inner};
-        if (!d_.step("fuse", mine.labels, {{"over", over(1)}, {"kind", "grid"}}, "one block a slice of a row")) return false;
+        if (!d_.step("fuse", mine.labels, {{"over", tiles_of_rows(g_)}, {"kind", "grid"}}, "one block a slice of a row")) return false;
         const std::string loop = loop_around(d_.program(), mine.labels[0]);
         if (!keep(mine.labels, loop) || !d_.step("inline", {e_}, {}, "where it is added")) return false;
         const Group now{GroupKind::Rows, {mine.labels[0], mine.labels[2]}, g_.rows, g_.inner};
@@ -94,7 +88,7 @@ class SlicedRows {
         for (const std::string& l : g_.labels)
             if (l != x_.top && l != x_.sum) (rest.empty() && axes_of_kind(*block_named(d_.program(), l), true).size() == g_.rows.size() ? labels : rest).push_back(l);
         g_.labels = rest;
-        if (!d_.step("fuse", labels, {{"over", over(join_threads)}, {"kind", "grid"}}, "the slices of a row are joined by one thread")) return false;
+        if (!d_.step("fuse", labels, {{"over", tiles_of_rows(g_, g_.rows.back(), join_threads)}, {"kind", "grid"}}, "the slices of a row are joined by one thread")) return false;
         const std::string loop = loop_around(d_.program(), labels[0]);
         if (!keep({x_.top, x_.sum}, loop)) return false;
         return d_.step("vectorize", {labels[0], g_.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads));

@@ -40,16 +40,11 @@ std::optional<Draft> columns_kernel(Draft d, const Group& g) {
         if (r != g.inner) others *= size_of(d.program(), analysis::axis_of(*block_named(d.program(), label), r)->size).value_or(1);
     const int64_t blocks = others * ((columns.value_or(tile) + tile - 1) / tile);
     const int64_t slices = terms ? std::clamp<int64_t>(std::min(16 * d.target().multiprocessors / std::max<int64_t>(1, blocks), *terms / 32), 1, 128) : 16;
-    const auto over = [&](int64_t inner) {
-        pass::Sizes sizes;
-        for (const std::string& r : g.rows) sizes.emplace_back(r, r == g.inner ? inner : 1);
-        return sizes;
-    };
     std::vector<std::string> last = g.labels;
     const std::string part = cut(d, label, m->name, slices, 1, fmt::format("{} blocks of columns are too few: the rows are cut into {} slices, which are added in order", blocks, slices));
     const std::string first = part.empty() ? label : part;
     const auto kernel = [&](const std::vector<std::string>& labels, int64_t inner, int64_t w, int64_t threads) {
-        if (!d.step("fuse", labels, {{"over", over(inner)}, {"kind", "grid"}}, fmt::format("{} columns a block, neighbours beside each other", inner))) return false;
+        if (!d.step("fuse", labels, {{"over", tiles_of_rows(g, g.inner, inner)}, {"kind", "grid"}}, fmt::format("{} columns a block, neighbours beside each other", inner))) return false;
         const std::string loop = loop_around(d.program(), labels[0]);
         for (const std::string& t : results_of(d.program(), labels)) d.step("keep", {t}, {{"at", loop}}, "the sums stay in registers");
         return vectorize_inside(d, loop, w, threads, fmt::format("each thread adds {} columns", w));
