@@ -29,17 +29,10 @@ void KernelWriter::one(const Stmt& s) {
     provenance_ = before;
 }
 
-/// Each term of a value with its position takes more registers.
-static bool keeps_places(const Body& stmts) {
-    bool found = false;
-    for_each_block(stmts, [&](const Block& b, Loc) { found |= is_pair(b.monoid); });
-    return found;
-}
-
 void KernelWriter::serial_loop(const Loop& l) {
     const std::string v = names_.of(l.var);
     if (l.kind == LoopKind::Unroll) pragma(whole);
-    if (l.kind == LoopKind::Vector) pragma(keeps_places(l.body) ? few : several);
+    if (l.kind == LoopKind::Vector) pragma(several);
     line("for (Index {0} = 0; {0} < {1}; ++{0}) {{", v, writer_.index(l.extent));
     const analysis::Facts before = facts_;    // that there is an iteration is known inside only
     facts_.add_range(l.var, constant(0), l.extent);

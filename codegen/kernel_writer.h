@@ -13,7 +13,7 @@ inline constexpr std::string_view thread_name = "thread", block_barrier = "block
 inline constexpr int64_t warps_packed = 4;
 
 /// In front of a loop: all its iterations in the text, or several, whose loads are on their way together.
-inline constexpr std::string_view whole = "unroll", several = "unroll 8", few = "unroll 4";
+inline constexpr std::string_view whole = "unroll", several = "unroll 8";
 
 /// Writes the text of one kernel. Two forms: one thread an iteration of the grid loop (the fallback), or a block of threads an iteration (a loop that lowering
 /// spread over threads).
