@@ -60,15 +60,17 @@ Result<Report> experiment(const Session& session, const Subject& subject, const 
     for (Dim& d : s.op.program.dims) d.value = follows(s.op.program, d.name) ? std::nullopt : std::optional(dims.at(d.name));
     const auto in = make_inputs(s, {}, a.seed);
     if (!in) return in.why();
-    for (Dim& d : s.op.program.dims) d.value = in->arguments.dims.at(d.name);
+    s = at_sizes(std::move(s), in->arguments.dims);
+    const auto here = narrowed(plan, s, &target);
+    if (!here) return here.why();
     const Program loops = lower::lower_reductions(s.op.program);
     constexpr double most_work = 5e5;
     if (work_of(loops, in->arguments.dims) > most_work) return Diagnostic{"blame.size", {}, "the sizes at which this plan applies are too large to interpret", {}, "give smaller ones with --set"};
-    synth::blame::Request r{loops, plan.decisions, in->arguments, in->arrays, &target};
+    synth::blame::Request r{loops, here->decisions, in->arguments, in->arrays, &target};
     r.context = {&target, &microkernels::find, &microkernels::stamped};
     const auto emit = [&](const Program& p) {
         const codegen::EmitOptions options{true, [&](int file) { return file < 0 ? std::string("?") : session.sources[file].name; }};
-        return codegen::emit(p, target, {s.spec, s.op.doc, s.op.program, s.op.scalars}, options);
+        return codegen::emit({{p}}, target, {s.spec, s.op.doc, s.op.program, s.op.scalars}, options);
     };
     if (emulate) r.emulate = synth::blame::in_emulation(target, r.arguments, r.inputs, emit);
     auto blame = synth::blame::find_blame(r);

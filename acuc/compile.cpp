@@ -48,22 +48,29 @@ Status known_step(const std::string& name) {
     return Diagnostic{"pass.unknown", {}, fmt::format("--print-after {}: no pass and no step of the lowering has this name", name), {}, did_you_mean(name, names), Exit::Usage};
 }
 
-/// A subject with its plan: the one given, the one in the file, or none.
+/// A subject with the alternatives of its plan: the one given, the one in the file, or none.
 struct Job {
     Subject subject;
     const Target* target = nullptr;    ///< null: none is given
-    std::optional<Planned> planned = {};
+    std::vector<Planned> alternatives = {};    ///< none: no target
 };
+
+/// `text` of each alternative, with its condition in front where there are several.
+std::string of_each(const Job& j, const std::function<std::string(const Planned&)>& text) {
+    std::string out;
+    for (const Planned& p : j.alternatives) out += (j.alternatives.size() == 1 ? "" : fmt::format("// when {}\n", p.plan.when.empty() ? "nothing above" : p.plan.when)) + text(p);
+    return out;
+}
 
 /// Text of a subject for `--emit`; what needs a target has one.
 Result<std::string> emitted(const Job& j, const std::string& what, const codegen::EmitOptions& options) {
     const Subject& s = j.subject;
-    const bool steps = j.planned && !j.planned->plan.decisions.empty();
     if (what == "tensor") return ir::print(s.op.program);
-    if (what == "loop") return ir::print(steps ? j.planned->scheduled : planned(s.op.program));
-    if (what == "llvm") return codegen::llvm_text(steps ? ir::lower::fallback_plan(j.planned->scheduled) : planned(s.op.program));
-    if (what == "plan") return synth::record::print(j.planned->plan);
-    auto e = compile_subject(s, *j.planned, *j.target, options);
+    const bool steps = std::ranges::any_of(j.alternatives, [](const Planned& p) { return !p.plan.decisions.empty(); });
+    if (what == "loop") return steps ? of_each(j, [](const Planned& p) { return ir::print(p.scheduled); }) : ir::print(planned(s.op.program));
+    if (what == "llvm") return codegen::llvm_text(steps ? ir::lower::fallback_plan(j.alternatives.back().scheduled) : planned(s.op.program));
+    if (what == "plan") return synth::record::print(plan_of(j.alternatives));
+    auto e = compile_subject(s, j.alternatives, *j.target, options);
     if (!e) return e.why();
     return e->source;
 }
@@ -76,9 +83,9 @@ struct Files {
 };
 
 Result<Files> files_of(const Job& j, const std::string& directory, const codegen::EmitOptions& options) {
-    auto e = compile_subject(j.subject, *j.planned, *j.target, options);
+    auto e = compile_subject(j.subject, j.alternatives, *j.target, options);
     if (!e) return e.why();
-    return Files{(std::filesystem::path(directory) / j.subject.op.program.name).string(), std::move(*e), synth::record::print(j.planned->plan)};
+    return Files{(std::filesystem::path(directory) / j.subject.op.program.name).string(), std::move(*e), synth::record::print(plan_of(j.alternatives))};
 }
 
 Status write(const Files& f, const Target& target) {
@@ -142,9 +149,9 @@ std::vector<Job> jobs_of(Session& s, const frontend::Module& m, const CompileArg
         if (!target) continue;
         const Plan plan = given ? *given : choose_plan(s, m, j.subject, target);
         if (s.failed()) return out;
-        auto done = planned(j.subject, plan, *target, s.found, printer.onlooker());
+        auto done = all_planned(j.subject, plan, *target, s.found, printer.onlooker());
         if (!done) return s.found.push_back(done.why()), out;
-        j.planned = std::move(*done);
+        j.alternatives = std::move(*done);
     }
     return out;
 }

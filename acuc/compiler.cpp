@@ -124,6 +124,11 @@ std::vector<Subject> subjects_of(Session& s, const Module& m, const Selection& s
     return out;
 }
 
+Subject at_sizes(Subject s, const ir::Env& dims) {
+    for (ir::Dim& d : s.op.program.dims) d.value = dims.at(d.name);
+    return s;
+}
+
 // ---- check
 
 /// Every combination of the types of a signature, at most 64; values without a default are 1 and false.

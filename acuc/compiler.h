@@ -40,6 +40,9 @@ struct Subject {
 /// The operators that a selection means: one, or without `--op` and `--case` all of the file. Findings go to the session.
 std::vector<Subject> subjects_of(Session& session, const frontend::Module& module, const Selection& selection);
 
+/// The subject with all its sizes.
+Subject at_sizes(Subject s, const ir::Env& dims);
+
 /// Checks everything in a file: each operator for each of its types, each case, each schedule.
 void check_module(Session& session, const frontend::Module& module);
 

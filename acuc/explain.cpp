@@ -90,6 +90,12 @@ struct Trace {
     std::vector<Line> statements = {};
 };
 
+/// One of the alternatives of a plan; with a trace where its operator is given.
+struct Explained {
+    Plan plan;
+    std::optional<Trace> trace = {};
+};
+
 // ---- in words
 
 std::string bindings(const Plan& p) {
@@ -142,45 +148,76 @@ void print_statements(const Session& s, const std::vector<Line>& lines) {
     for (const Line& l : lines) fmt::print("  {}\n      {}{}\n", l.text, place(s, l.loc), l.decisions.empty() ? "" : fmt::format(", steps {}", fmt::join(l.decisions, " ")));
 }
 
+/// `one_of`: there are others, so its condition is said.
+void print_alternative(const Session& s, const Explained& e, bool one_of) {
+    if (one_of && e.plan.when.empty()) fmt::print("\nfor every other size\n");
+    else if (one_of) fmt::print("\nwhen {}{}{}\n", e.plan.when, e.plan.doc.empty() ? "" : ": ", e.plan.doc);
+    for (const Decision& d : e.plan.decisions) print_decision(d, e.trace ? &*e.trace : nullptr);
+    if (e.plan.decisions.empty()) fmt::print("\nno steps: one thread a cell, any legal shape\n");
+    if (e.trace && !s.failed()) print_statements(s, e.trace->statements);
+}
+
 // ---- as JSON
 
 Json change_json(const Change& c) { return {{"effect", !c.lines.empty()}, {"lines", c.lines}, {"seconds", c.seconds}}; }
 
-Json explained_json(const Session& s, const Plan& p, const Trace* trace) {
-    Json j{{"plan", to_json(p)}, {"schedule", print_schedule(p)}};
+void add_steps(const Session& s, const Explained& e, Json& j) {
+    const Trace* trace = e.trace ? &*e.trace : nullptr;
     j["steps"] = Json::array();
-    for (const Decision& d : p.decisions) {
+    for (const Decision& d : e.plan.decisions) {
         const ir::pass::Pass* pass = ir::pass::pass_named(d.step.pass);
         Json one{{"id", d.id}, {"words", frontend::words_of(d.step)}};
         if (pass) one["doc"] = pass->doc, one["rounding"] = name_of(pass->rounding);
         if (trace && trace->changes.contains(d.id)) one.update(change_json(trace->changes.at(d.id)));
         j["steps"].push_back(one);
     }
-    if (!trace) return j;
+    if (!trace) return;
     j["statements"] = Json::array();
     for (const Line& l : trace->statements) j["statements"].push_back({{"text", l.text}, {"source", place(s, l.loc)}, {"decisions", l.decisions}});
+}
+
+Json explained_json(const Session& s, const Plan& p, const std::vector<Explained>& alternatives) {
+    Json j{{"plan", to_json(p)}, {"schedule", print_schedule(p)}};
+    for (const Explained& e : alternatives) {
+        Json variant{{"when", e.plan.when}};
+        const bool last = &e == &alternatives.back();
+        add_steps(s, e, last ? j : variant);
+        if (!last) j["variants"].push_back(variant);
+    }
     return j;
 }
 
 // ---- the command
 
-/// Applies the plan to its operator; what goes wrong goes to the session, what was seen until then is kept.
-std::optional<Trace> trace_of(Session& s, const Plan& plan, Chosen chosen) {
-    const frontend::Module* m = s.open(chosen.file);
-    if (!m || s.failed()) return {};
-    if (const Status c = complete(chosen.selection, plan, *m); !c) return s.found.push_back(c.why()), std::nullopt;
-    const std::vector<Subject> subjects = subjects_of(s, *m, chosen.selection);
-    if (s.failed() || subjects.empty()) return {};
+/// Applies a plan without variants to its operator; what goes wrong goes to the session, what was seen until then is kept.
+Trace trace_of(Session& s, const Plan& plan, const Subject& subject) {
     Tracer tracer;
     Trace out;
-    const auto done = scheduled(subjects.front(), plan, target_named(plan.target), s.found, &tracer);
+    const auto done = scheduled(subject, plan, target_named(plan.target), s.found, &tracer);
     if (done) statements(done->body, 0, out.statements);
     else s.found.push_back(done.why());
     out.changes = std::move(tracer.changes);
     return out;
 }
 
-/// The plan of a file, or the one schedule block of a source for the target that is asked for.
+/// The alternatives of the plan that the sizes leave, each applied to the operator.
+std::vector<Explained> traced(Session& s, const Plan& plan, Chosen chosen) {
+    const frontend::Module* m = s.open(chosen.file);
+    if (!m || s.failed()) return {};
+    if (const Status c = complete(chosen.selection, plan, *m); !c) return s.found.push_back(c.why()), std::vector<Explained>{};
+    const std::vector<Subject> subjects = subjects_of(s, *m, chosen.selection);
+    if (s.failed() || subjects.empty()) return {};
+    const auto left = narrowed(plan, subjects.front(), target_named(plan.target));
+    if (!left) return s.found.push_back(left.why()), std::vector<Explained>{};
+    std::vector<Explained> out;
+    for (Plan& one : synth::record::alternatives_of(*left)) {
+        Trace trace = trace_of(s, one, subjects.front());
+        out.push_back({std::move(one), std::move(trace)});
+    }
+    return out;
+}
+
+/// The plan of a file, or the schedule blocks of a source for one operator and the target that is asked for: the last with the others as variants.
 Result<Plan> plan_in(Session& s, const ExplainArguments& a) {
     if (!a.plan.ends_with(".acu")) return load_plan(a.plan);
     const frontend::Module* m = s.open(a.plan);
@@ -188,13 +225,16 @@ Result<Plan> plan_in(Session& s, const ExplainArguments& a) {
     if (m)
         for (const frontend::ScheduleDecl& d : m->file.schedules)
             if (a.target.empty() || d.target == a.target) blocks.push_back(&d);
-    if (!s.failed() && blocks.size() == 1) {
-        Plan plan = synth::record::plan_of(*blocks[0], s.found);
+    if (!s.failed() && !blocks.empty() && std::ranges::all_of(blocks, [&](const auto* b) { return b->op == blocks[0]->op && b->target == blocks[0]->target && (b->when || b == blocks.back()); })) {
+        std::vector<Plan> alternatives;
+        for (const frontend::ScheduleDecl* b : blocks) alternatives.push_back(synth::record::plan_of(*b, s.found));
+        Plan plan = synth::record::joined(std::move(alternatives));
         if (const Status fits = check_steps(plan); s.found.empty() && !fits) return fits.why();
         if (!s.failed()) return plan;
     }
     if (s.failed()) return s.found.front();
-    return Diagnostic{"plan.block", {}, fmt::format("`{}` has {} schedule blocks{}, not one", a.plan, blocks.size(), a.target.empty() ? "" : " for " + a.target), {}, blocks.empty() ? "" : "choose one with --target"};
+    return Diagnostic{"plan.block", {}, fmt::format("`{}` has {} schedule blocks{}, which are not one plan", a.plan, blocks.size(), a.target.empty() ? "" : " for " + a.target), {},
+                      blocks.empty() ? "" : "they are for one operator and one target (choose one with --target), and each but the last has a condition"};
 }
 
 int explain(const ExplainArguments& a) {
@@ -203,16 +243,16 @@ int explain(const ExplainArguments& a) {
     if (!plan && s.found.empty()) s.found.push_back(plan.why());
     if (!plan) return s.report();
     if (!a.as.empty()) return fmt::print("{}", a.as == "json" ? synth::record::print(*plan) : print_schedule(*plan)), 0;
-    std::optional<Trace> trace;
-    if (!a.chosen.file.empty()) trace = trace_of(s, *plan, a.chosen);
+    std::vector<Explained> alternatives;
+    if (!a.chosen.file.empty()) alternatives = traced(s, *plan, a.chosen);
+    if (alternatives.empty())
+        for (Plan& one : synth::record::alternatives_of(*plan)) alternatives.push_back({std::move(one)});
     if (a.json) {
-        fmt::print("{}\n", explained_json(s, *plan, trace ? &*trace : nullptr).dump(2));
+        fmt::print("{}\n", explained_json(s, *plan, alternatives).dump(2));
         return s.report(true);
     }
     print_head(*plan);
-    for (const Decision& d : plan->decisions) print_decision(d, trace ? &*trace : nullptr);
-    if (plan->decisions.empty()) fmt::print("\nno steps: one thread a cell, any legal shape\n");
-    if (trace && !s.failed()) print_statements(s, trace->statements);
+    for (const Explained& e : alternatives) print_alternative(s, e, alternatives.size() > 1);
     return s.report();
 }
 

@@ -150,30 +150,52 @@ Result<std::vector<ir::Value>> fit(const Plan& plan, const Subject& s, const Tar
     return open_conditions(plan, s);
 }
 
+Result<Plan> narrowed(const Plan& plan, const Subject& s, const Target* target) {
+    if (plan.variants.empty()) return plan;
+    std::vector<Plan> left;
+    for (Plan& one : synth::record::alternatives_of(plan)) {
+        const auto open = fit(one, s, target);
+        const bool last = left.empty() && one.when == plan.when;
+        if (!open && (open.why().code != "plan.shape" || last)) return open.why();
+        if (!open) continue;
+        left.push_back(std::move(one));
+        if (open->empty()) break;
+    }
+    return synth::record::joined(std::move(left));
+}
+
 // ---- schedule blocks
 
 /// Why a block is not used although it is for this target; empty: it can be.
-static std::optional<Diagnostic> unusable(const Plan& plan, const std::vector<ir::Value>& open) {
+static std::optional<Diagnostic> unusable(const Plan& plan) {
     for (const Decision& d : plan.decisions)
         if (ir::pass::is_reserved(d.step.pass))
             return Diagnostic{"schedule.later", d.step.loc, fmt::format("`{}` is kept for a pass that this compiler does not have yet: the schedule is left out", d.step.pass), {}, "the default plan is used", Exit::Input, true};
-    if (open.empty()) return {};
-    return Diagnostic{"schedule.open", plan.loc, fmt::format("whether `{}` holds depends on sizes that are not fixed: the schedule is left out", ir::describe(open.front())), {},
-                      "fix them with --set or --case; the default plan is used", Exit::Input, true};
+    return {};
+}
+
+static void add_steps(Plan& plan, std::vector<ir::pass::Step> steps) {
+    for (ir::pass::Step& step : steps) {
+        plan.decisions.push_back({});
+        plan.decisions.back().id = static_cast<int>(plan.decisions.size());
+        plan.decisions.back().step = std::move(step);
+    }
 }
 
 Plan default_plan(const Subject& s, const Target* target) {
     Plan plan = bare_plan(s, target);
     if (!target) return plan;
-    for (ir::pass::Step& step : synth::plan::default_steps(ir::lower::lower_reductions(s.op.program), *target)) {
-        plan.decisions.push_back({});
-        plan.decisions.back().id = static_cast<int>(plan.decisions.size());
-        plan.decisions.back().step = std::move(step);
+    std::vector<Plan> alternatives;
+    for (synth::plan::Alternative& a : synth::plan::default_plan(ir::lower::lower_reductions(s.op.program), *target)) {
+        alternatives.push_back(plan);
+        alternatives.back().when = synth::plan::words_of(a.bounds);
+        add_steps(alternatives.back(), std::move(a.steps));
     }
-    return plan;
+    return synth::record::joined(std::move(alternatives));
 }
 
 Plan choose_plan(Session& session, const frontend::Module& m, const Subject& s, const Target* target) {
+    std::vector<Plan> alternatives;
     for (const frontend::ScheduleDecl& block : m.file.schedules) {
         const auto op = m.ops.find(block.op);
         if (!target || block.target != target->name || op == m.ops.end() || op->second.first != s.decl) continue;
@@ -188,11 +210,16 @@ Plan choose_plan(Session& session, const frontend::Module& m, const Subject& s, 
             session.found.back().loc = block.op_loc;
             return bare_plan(s, target);
         }
-        const auto why = unusable(plan, *open);
-        if (!why) return plan;
-        session.found.push_back(*why);
+        if (const auto why = unusable(plan)) {
+            session.found.push_back(*why);
+            continue;
+        }
+        alternatives.push_back(std::move(plan));
+        if (open->empty()) return synth::record::joined(std::move(alternatives));
     }
-    return default_plan(s, target);
+    const std::vector<Plan> rest = synth::record::alternatives_of(default_plan(s, target));
+    alternatives.insert(alternatives.end(), rest.begin(), rest.end());
+    return synth::record::joined(std::move(alternatives));
 }
 
 // ---- the steps
@@ -274,6 +301,24 @@ Result<Planned> planned(const Subject& s, const Plan& plan, const Target& target
     return out;
 }
 
+Result<std::vector<Planned>> all_planned(const Subject& s, const Plan& plan, const Target& target, std::vector<Diagnostic>& warnings, const Onlooker& onlooker) {
+    const auto left = narrowed(plan, s, &target);
+    if (!left) return left.why();
+    std::vector<Planned> out;
+    for (const Plan& one : synth::record::alternatives_of(*left)) {
+        auto done = planned(s, one, target, warnings, onlooker);
+        if (!done) return done.why();
+        out.push_back(std::move(*done));
+    }
+    return out;
+}
+
+Plan plan_of(const std::vector<Planned>& alternatives) {
+    std::vector<Plan> plans;
+    for (const Planned& p : alternatives) plans.push_back(p.plan);
+    return synth::record::joined(std::move(plans));
+}
+
 /// `d2 bind(m.o, to = grid)` of each decision that the kernels came from.
 static std::vector<std::string> words_of(const Plan& plan) {
     std::vector<std::string> out;
@@ -282,11 +327,21 @@ static std::vector<std::string> words_of(const Plan& plan) {
     return out;
 }
 
-Result<codegen::Emitted> compile_subject(const Subject& s, const Planned& planned, const Target& target, const codegen::EmitOptions& options) {
+/// What the plan assumes of the sizes: by its condition, and by its steps.
+static std::vector<ir::Value> assumed(const Planned& planned, const Subject& s) {
+    std::vector<ir::Value> out;
+    for (const ir::Value& f : planned.scheduled.facts)
+        if (std::ranges::none_of(s.op.program.facts, [&](const ir::Value& known) { return ir::equal(known, f); })) out.push_back(f);
+    return out;
+}
+
+Result<codegen::Emitted> compile_subject(const Subject& s, const std::vector<Planned>& alternatives, const Target& target, const codegen::EmitOptions& options) {
     const ir::Env known = ir::known_dims(s.op.program);
     if (known.size() == s.op.program.dims.size())
         if (const Status f = codegen::check_facts(s.op.program, known); !f) return f.why();
-    return codegen::emit(planned.kernels, target, {s.spec, s.op.doc, s.op.program, s.op.scalars, words_of(planned.plan)}, options);
+    std::vector<codegen::Variant> variants;
+    for (const Planned& p : alternatives) variants.push_back({p.kernels, assumed(p, s), words_of(p.plan)});
+    return codegen::emit(std::move(variants), target, {s.spec, s.op.doc, s.op.program, s.op.scalars}, options);
 }
 
 }  // namespace acu

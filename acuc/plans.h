@@ -25,15 +25,18 @@ Plan default_plan(const Subject& s, const Target* target);
 /// Codes `plan.operator`, `plan.target`, `plan.shape`, `plan.stale`, `plan.when`.
 Result<std::vector<ir::Value>> fit(const Plan& plan, const Subject& s, const Target* target);
 
-/// The schedule block of the file for this subject and target, or the default plan. A block that cannot be used is a warning: `schedule.later` (a pass that this compiler does not
-/// have), `schedule.open` (its condition depends on sizes that are not fixed). Wrong ones are errors (`schedule.*`).
+/// What of a plan the sizes of the subject leave: no variant that they exclude, and none behind the first that they admit whatever is open. Codes of `fit`.
+Result<Plan> narrowed(const Plan& plan, const Subject& s, const Target* target);
+
+/// The schedule blocks of the file for this subject and target, those whose conditions the sizes leave open as variants; behind them, where no block is for every size, the default plan.
+/// A block that cannot be used is a warning: `schedule.later` (a pass that this compiler does not have). Wrong ones are errors (`schedule.*`).
 Plan choose_plan(Session& session, const frontend::Module& module, const Subject& s, const Target* target);
 
 /// Applies the steps to a loop-level program. A step that changes nothing is a warning (`plan.no-effect`); the first that is refused is the diagnostic, with its number, its words and
 /// whose fault it is.
 Result<ir::Program> apply_plan(const ir::Program& loops, const Plan& plan, const Target* target, std::vector<Diagnostic>& warnings, ir::pass::Observer* observer = nullptr);
 
-/// The loop-level program of a subject after the steps, where the plan fits it.
+/// The loop-level program of a subject after the steps, where the plan fits it. The plan has no variants.
 Result<ir::Program> scheduled(const Subject& s, const Plan& plan, const Target* target, std::vector<Diagnostic>& warnings, ir::pass::Observer* observer = nullptr);
 
 /// A subject under a plan.
@@ -48,8 +51,12 @@ struct Onlooker {
     std::function<void(const ir::lower::LoweringStep&, const ir::Program&)> lowering = {};
 };
 Result<Planned> planned(const Subject& s, const Plan& plan, const Target& target, std::vector<Diagnostic>& warnings, const Onlooker& onlooker = {});
+/// The same for each alternative of the plan.
+Result<std::vector<Planned>> all_planned(const Subject& s, const Plan& plan, const Target& target, std::vector<Diagnostic>& warnings, const Onlooker& onlooker = {});
+/// The plan that its alternatives make up.
+Plan plan_of(const std::vector<Planned>& alternatives);
 
 /// CUDA or HIP of a subject under a plan.
-Result<codegen::Emitted> compile_subject(const Subject& s, const Planned& planned, const Target& target, const codegen::EmitOptions& options = {});
+Result<codegen::Emitted> compile_subject(const Subject& s, const std::vector<Planned>& alternatives, const Target& target, const codegen::EmitOptions& options = {});
 
 }  // namespace acu

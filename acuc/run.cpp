@@ -85,7 +85,7 @@ Result<Outcome> run_on(runtime::Device& device, const Work& w, const RunInputs& 
     const Target& target = synth::evaluate::target_of(device);
     const auto p = planned_for(w, target);
     if (!p) return p.why();
-    const auto e = compile_subject(w.subject, *p, target);
+    const auto e = compile_subject(w.subject, {*p}, target);
     if (!e) return e.why();
     auto r = synth::evaluate::run_emitted(device, *e, in.arguments, in.arrays);
     if (!r) return r.why();
@@ -240,9 +240,11 @@ int run(const RunOptions& a) {
         if (!opened) return fail(opened.why());
         device = std::move(*opened);
     }
-    const Plan plan = given ? *given : choose_plan(session, *m, *s, device ? &synth::evaluate::target_of(*device) : target_named("cpu"));
+    const Target* target = device ? &synth::evaluate::target_of(*device) : target_named("cpu");
+    const auto plan = narrowed(given ? *given : choose_plan(session, *m, *s, target), at_sizes(*s, in->arguments.dims), target);
     if (const int exit = session.report(); session.failed()) return exit;
-    const Work work{*s, plan};
+    if (!plan) return fail(plan.why());
+    const Work work{*s, *plan};
     const auto o = device ? run_on(*device, work, *in) : run_on_cpu(work, *in, a.interpret);
     if (!o) return report_failure(session, o.why());
     const std::vector<Verdict> verdicts = a.check ? check_outputs(*s, *in, *o, a) : std::vector<Verdict>{};

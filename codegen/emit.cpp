@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/contract.h"
 #include "codegen/expression.h"
 #include "codegen/kernel.h"
 #include "codegen/launcher.h"
@@ -23,12 +24,26 @@ static std::string commented(const std::string& text) {
     return out;
 }
 
-static std::string plan_of(const Origin& origin) {
-    return origin.plan.empty() ? "// plan: fallback, one thread a cell, any legal shape\n" : "// plan:\n" + commented(fmt::format("{}\n", fmt::join(origin.plan, "\n")));
+std::string condition_of(const Variant& v) {
+    std::vector<std::string> parts;
+    for (const Value& w : v.when) parts.push_back(describe(w));
+    return fmt::format("{}", fmt::join(parts, " and "));
 }
 
-static std::string banner(const Target& target, const Origin& origin) {
-    return fmt::format("// {}\n// for {} ({}); emitted by AlphaCu {}\n{}// definition:\n{}\n", origin.spec, target.name, target.chip, ACU_VERSION, plan_of(origin), commented(print(origin.tensor)));
+static std::string plan_of(const Variant& v) {
+    const std::string when = v.when.empty() ? "" : " where " + condition_of(v);
+    return v.plan.empty() ? fmt::format("// plan{}: fallback, one thread a cell, any legal shape\n", when) : fmt::format("// plan{}:\n{}", when, commented(fmt::format("{}\n", fmt::join(v.plan, "\n"))));
+}
+
+static std::string banner(const Target& target, const Origin& origin, const std::vector<Variant>& variants) {
+    std::string plans;
+    for (const Variant& v : variants) plans += plan_of(v);
+    return fmt::format("// {}\n// for {} ({}); emitted by AlphaCu {}\n{}// definition:\n{}\n", origin.spec, target.name, target.chip, ACU_VERSION, plans, commented(print(origin.tensor)));
+}
+
+const Variant* Emitted::variant_for(const Env& dims) const {
+    const auto it = std::ranges::find_if(variants, [&](const Variant& v) { return std::ranges::all_of(v.when, [&](const Value& w) { return holds(w, dims); }); });
+    return it == variants.end() ? nullptr : &*it;
 }
 
 int64_t Kernel::grid(int64_t iterations) const {
@@ -48,18 +63,24 @@ std::string device_text(const std::vector<Kernel>& kernels) {
     return text;
 }
 
-Result<Emitted> emit(const Program& p, const Target& target, const Origin& origin, const EmitOptions& options) {
+Result<Emitted> emit(std::vector<Variant> variants, const Target& target, const Origin& origin, const EmitOptions& options) {
+    const Program& p = variants.front().program;
     if (is_reserved(p.name)) return Diagnostic{"emit.name", {}, fmt::format("an operator named `{}` cannot become a C function", p.name), {}, "that is a word of C or of emitted code: rename the operator"};
     const auto contract = contract_of(p);
     if (!contract) return contract.why();
     const Dialect& dialect = dialect_of(target.platform);
+    Identifiers names;
+    std::vector<Kernel> kernels;
+    for (Variant& v : variants) {
+        v.kernels = kernels_of(v.program, target, names, options);
+        kernels.insert(kernels.end(), v.kernels.begin(), v.kernels.end());
+    }
     Emitted e;
-    e.program = p;
-    e.kernels = kernels_of(e.program, target, options);
-    e.device = banner(target, origin) + device_text(e.kernels);
-    e.header = launcher_header(p, origin);
+    e.device = banner(target, origin, variants) + device_text(kernels);
+    e.header = launcher_header(origin.tensor, origin);
     e.source = fmt::format("{}\n#if !defined(__CUDACC_RTC__) && !defined(__HIPCC_RTC__)\n#include {}\n\n#include \"{}.h\"\n\n{}#endif\n", e.device, dialect.include, p.name,
-                           launcher_source(p, *contract, e.kernels, dialect));
+                           launcher_source(origin.tensor, *contract, variants, dialect));
+    e.variants = std::move(variants);
     return e;
 }
 

@@ -45,13 +45,23 @@ struct EmitOptions {
     std::function<std::string(int)> file_name = {};
 };
 
+/// Kernels for the sizes that `when` admits: comparisons of dimensions, all of which must hold.
+struct Variant {
+    ir::Program program;    ///< that is emitted: its temporaries are the workspace
+    std::vector<ir::Value> when = {};
+    std::vector<std::string> plan = {};       ///< its decisions in words; none: the fallback
+    std::vector<Kernel> kernels = {};
+};
+
 /// An operator as source. `device` compiles alone (for a run-time compiler); `source` adds the host launcher, which `header` declares.
 struct Emitted {
     std::string device;
     std::string source;
     std::string header;
-    std::vector<Kernel> kernels;
-    ir::Program program;    ///< that was emitted: its temporaries are the workspace
+    std::vector<Variant> variants;
+
+    /// The first whose condition holds; null: these sizes are refused.
+    const Variant* variant_for(const ir::Env& dims) const;
 };
 
 /// What the header comment says of where a program came from.
@@ -60,14 +70,13 @@ struct Origin {
     std::string doc;
     ir::Program tensor;      ///< the definition, printed into the comment
     std::map<std::string, double> scalars;    ///< known values
-    std::vector<std::string> plan = {};       ///< its decisions in words; none: the fallback
 };
 
 /// The text of kernels with the headers that they need: compiles alone.
 std::string device_text(const std::vector<Kernel>& kernels);
 
-/// Emits CUDA or HIP for a loop-level program whose top-level statements are grid loops (see ir/lower/lower.h, fallback_plan).
-/// Codes `emit.unsolved` (a dimension that no tensor determines), `emit.name` (a name that C keeps for itself).
-Result<Emitted> emit(const ir::Program& p, const Target& target, const Origin& origin, const EmitOptions& options = {});
+/// Emits CUDA or HIP for loop-level programs of one operator whose top-level statements are grid loops (see ir/lower/lower.h, fallback_plan). The launcher takes the first variant
+/// whose condition holds, and refuses sizes for which none is. Codes `emit.unsolved` (a dimension that no tensor determines), `emit.name` (a name that C keeps for itself).
+Result<Emitted> emit(std::vector<Variant> variants, const Target& target, const Origin& origin, const EmitOptions& options = {});
 
 }  // namespace acu::codegen

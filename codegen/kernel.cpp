@@ -196,9 +196,8 @@ static std::string label_of(const Loop& l) {
     return label;
 }
 
-std::vector<Kernel> kernels_of(const Program& p, const Target& target, const EmitOptions& options) {
+std::vector<Kernel> kernels_of(const Program& p, const Target& target, Identifiers& names, const EmitOptions& options) {
     std::vector<Kernel> out;
-    Identifiers names;
     for (const Stmt& kernel : p.body) {
         const Stmt s = lower::with_ring_slots(kernel);
         out.push_back(KernelWriter(p, s, target, options).write(names.fresh(fmt::format("{}_{}", p.name, label_of(std::get<Loop>(s->node))))));

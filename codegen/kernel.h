@@ -1,10 +1,11 @@
 #pragma once
 #include "codegen/emit.h"
+#include "codegen/expression.h"
 
 namespace acu::codegen {
 
-/// The kernels of a program whose top-level statements are grid loops, in order.
-std::vector<Kernel> kernels_of(const ir::Program& p, const Target& target, const EmitOptions& options = {});
+/// The kernels of a program whose top-level statements are grid loops, in order; their names are new among `names`.
+std::vector<Kernel> kernels_of(const ir::Program& p, const Target& target, Identifiers& names, const EmitOptions& options);
 
 /// C identifiers of parameters, as kernels and launcher both write them.
 std::string parameter_name(const KernelArgument& a);

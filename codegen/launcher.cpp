@@ -134,7 +134,7 @@ class HostExpressions {
 
 class Launcher {
   public:
-    Launcher(const Program& p, const Contract& c, const std::vector<Kernel>& kernels, const Dialect& dialect) : p_(p), contract_(c), kernels_(kernels), dialect_(dialect), host_(p) {
+    Launcher(const Program& p, const Contract& c, const std::vector<Variant>& variants, const Dialect& dialect) : p_(p), contract_(c), variants_(variants), dialect_(dialect), host_(p) {
         for (const Dim& d : p.dims) host_.dim(d.name);
     }
 
@@ -148,11 +148,10 @@ class Launcher {
         sizes();
         dimensions();
         checks();
-        facts();
+        facts(p_.facts);
         aliases();
-        temporaries();
-        launches();
-        line(1, "return status;");
+        line(1, "{0} queue = ({0})stream;", dialect_.stream);
+        for (const Variant& v : variants_) variant(v, &v == &variants_.back());
         line(0, "}}");
         return text_;
     }
@@ -177,7 +176,24 @@ class Launcher {
     template <class... A>
     void line(size_t depth, fmt::format_string<A...> format, A&&... args) {
         const std::string s = fmt::format(format, std::forward<A>(args)...);
-        text_ += s.empty() ? "\n" : std::string(4 * depth, ' ') + s + "\n";
+        text_ += s.empty() ? "\n" : std::string(4 * (depth + around_), ' ') + s + "\n";
+    }
+
+    /// if (M <= 64 && …) { its workspace, its launches };  the last: for every other size that it admits
+    void variant(const Variant& v, bool last) {
+        if (last) facts(v.when);
+        else {
+            std::string condition;
+            for (const Value& w : v.when) condition += (condition.empty() ? "" : " && ") + host_.value(w);
+            line(1, "if ({}) {{", condition);
+            ++around_;
+        }
+        temporaries(v.program);
+        launches(v);
+        line(1, "return status;");
+        if (last) return;
+        --around_;
+        line(1, "}}");
     }
 
     std::string id(const std::string& tensor) { return host_.tensor(tensor); }
@@ -243,8 +259,8 @@ class Launcher {
         return out;
     }
 
-    void facts() {
-        for (const Value& f : p_.facts) {
+    void facts(const std::vector<Value>& list) {
+        for (const Value& f : list) {
             std::set<std::string> names;
             free_names(f, names);
             std::string shown, values;
@@ -269,10 +285,9 @@ class Launcher {
         return host_.index(count);
     }
 
-    void temporaries() {
-        line(1, "{0} queue = ({0})stream;", dialect_.stream);
+    void temporaries(const Program& p) {
         std::vector<const Decl*> temps;
-        for (const Decl& d : p_.decls)
+        for (const Decl& d : p.decls)
             if (d.scope == Scope::Temp) temps.push_back(&d);
         if (temps.empty()) return line(1, "(void)workspace, (void)workspace_bytes;");
         line(1, "size_t needed = 0;");
@@ -293,8 +308,8 @@ class Launcher {
         for (const Decl* d : temps) line(1, "{0}* {1} = ({0}*)((char*)memory + {1}_at);", element_type(d->type), id(d->name));
     }
 
-    std::string argument(const KernelArgument& a) {
-        const Decl* d = p_.find(a.name);
+    std::string argument(const KernelArgument& a, const Program& p) {
+        const Decl* d = p.find(a.name);
         switch (a.kind) {
             case KernelArgument::Buffer: return is_tensor(*d) ? fmt::format("({}*){}->data", element_type(d->type), id(a.name)) : id(a.name);
             case KernelArgument::Stride: return fmt::format("stride_of({}, {})", id(a.name), a.axis);
@@ -304,38 +319,39 @@ class Launcher {
         return "?";
     }
 
-    std::string met(const Alignment& a) {
+    std::string met(const Alignment& a, const Program& p) {
         std::string s;
         const auto test = [&](const std::string& t) { s += (s.empty() ? "" : " && ") + t; };
         for (const auto& [name, n] : a.dims) test(fmt::format("{} % {} == 0", host_.dim(name), n));
-        for (const auto& [name, bytes] : a.buffers) test(fmt::format("is_multiple({}, {})", is_tensor(*p_.find(name)) ? id(name) + "->data" : id(name), bytes));
+        for (const auto& [name, bytes] : a.buffers) test(fmt::format("is_multiple({}, {})", is_tensor(*p.find(name)) ? id(name) + "->data" : id(name), bytes));
         return s;
     }
 
-    void launches() {
-        for (const Kernel& k : kernels_) {
+    void launches(const Variant& v) {
+        for (const Kernel& k : v.kernels) {
             std::string args;
-            for (const KernelArgument& a : k.arguments) args += (args.empty() ? "" : ", ") + argument(a);
+            for (const KernelArgument& a : k.arguments) args += (args.empty() ? "" : ", ") + argument(a, v.program);
             line(1, "if (const i64 cells = {}) {{", host_.index(k.cells));
             const int64_t each = k.threads ? k.packed : block_threads;
             if (each == 1) line(2, "const i64 blocks = cells;");
             else line(2, "const i64 blocks = (cells + {}) / {};", each - 1, each);
-            if (!k.alignment.empty()) line(2, "const auto kernel = {} ? {} : {};", met(k.alignment), k.name, k.unaligned());
+            if (!k.alignment.empty()) line(2, "const auto kernel = {} ? {} : {};", met(k.alignment, v.program), k.name, k.unaligned());
             const std::string name = k.alignment.empty() ? k.name : "kernel";
             if (k.shared > 48 * 1024) line(2, "{}", fmt::format(fmt::runtime(dialect_.more_shared), name, k.shared));
             line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, {}, queue>>>({});", name, most_blocks, most_blocks, k.block(), k.shared, args);
             line(1, "}}");
         }
         line(1, "if (const {} error = {}()) status = report.fail(ACU_ERROR_LAUNCH, \"a launch failed: %s\", {}(error));", dialect_.error, dialect_.last_error, dialect_.error_string);
-        if (std::ranges::any_of(p_.decls, [](const Decl& d) { return d.scope == Scope::Temp; })) line(1, "if (!workspace && needed) (void){}(memory, queue);", dialect_.release);
+        if (std::ranges::any_of(v.program.decls, [](const Decl& d) { return d.scope == Scope::Temp; })) line(1, "if (!workspace && needed) (void){}(memory, queue);", dialect_.release);
     }
 
     const Program& p_;
     const Contract& contract_;
-    const std::vector<Kernel>& kernels_;
+    const std::vector<Variant>& variants_;
     const Dialect& dialect_;
     HostExpressions host_;
     std::string text_;
+    size_t around_ = 0;    ///< blocks of C around what is written
 };
 
 std::string shape_text(const Decl& d) {
@@ -372,8 +388,8 @@ std::string launcher_header(const Program& p, const Origin& origin) {
                        comment_of(p, origin), Launcher::signature(p, [&](const std::string& n) { return names.buffer(n); }));
 }
 
-std::string launcher_source(const Program& p, const Contract& contract, const std::vector<Kernel>& kernels, const Dialect& dialect) {
-    return std::string(host_helpers) + "\n" + Launcher(p, contract, kernels, dialect).write();
+std::string launcher_source(const Program& p, const Contract& contract, const std::vector<Variant>& variants, const Dialect& dialect) {
+    return std::string(host_helpers) + "\n" + Launcher(p, contract, variants, dialect).write();
 }
 
 }  // namespace acu::codegen

@@ -7,6 +7,7 @@ Pass bind_pass();
 Pass bind_copy_pass();
 Pass bind_reduce_pass();
 Pass bind_scan_pass();
+Pass cap_pass();
 Pass compute_at_pass();
 Pass cooperate_pass();
 Pass decide_pass();
@@ -52,6 +53,7 @@ const std::vector<Pass>& all_passes() {
         bind_copy_pass(),
         bind_reduce_pass(),
         bind_scan_pass(),
+        cap_pass(),
         compute_at_pass(),
         cooperate_pass(),
         decide_pass(),

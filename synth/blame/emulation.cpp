@@ -29,7 +29,7 @@ Result<Arrays> run_text(const Target& target, const codegen::Emitted& e, const A
 }  // namespace
 
 Emulate in_emulation(const Target& target, const Arguments& arguments, const Arrays& inputs, Emit emit) {
-    if (!emit) emit = [&target](const Program& p) { return codegen::emit(p, target, {p.name, {}, p, {}}, {.provenance = true}); };
+    if (!emit) emit = [&target](const Program& p) { return codegen::emit({{p}}, target, {p.name, {}, p, {}}, {.provenance = true}); };
     return [&target, arguments, inputs, emit](const Program& kernels) -> Result<Arrays> {
         const auto e = emit(kernels);
         return e ? run_text(target, *e, arguments, inputs) : Result<Arrays>(e.why());

@@ -51,15 +51,15 @@ bool is_met(const codegen::Alignment& a, const Env& dims, const Buffers& buffers
            std::ranges::all_of(a.buffers, [&](const auto& b) { return buffers.at(b.first)->address() % static_cast<uint64_t>(b.second) == 0; });
 }
 
-std::vector<runtime::Launch> launches_of(const codegen::Emitted& e, const Arguments& arguments, const Buffers& buffers) {
+std::vector<runtime::Launch> launches_of(const codegen::Variant& v, const Arguments& arguments, const Buffers& buffers) {
     std::vector<runtime::Launch> out;
-    for (const codegen::Kernel& k : e.kernels) {
+    for (const codegen::Kernel& k : v.kernels) {
         const int64_t cells = ir::evaluate(k.cells, arguments.dims);
         if (cells <= 0) continue;
         runtime::Launch l{is_met(k.alignment, arguments.dims, buffers) ? k.name : k.unaligned(), static_cast<uint32_t>(k.grid(cells)), static_cast<uint32_t>(k.block()), {}};
         l.shared = static_cast<uint32_t>(k.shared);
         for (const codegen::KernelArgument& a : k.arguments) {
-            const Decl* d = e.program.find(a.name);
+            const Decl* d = v.program.find(a.name);
             switch (a.kind) {
                 case codegen::KernelArgument::Buffer: l.arguments.push_back(argument_of(buffers.at(a.name)->address())); break;
                 case codegen::KernelArgument::Dim: l.arguments.push_back(argument_of(arguments.dims.at(a.name))); break;
@@ -93,7 +93,7 @@ const Target& target_of(const runtime::Device& device) {
 }
 
 Result<std::unique_ptr<runtime::Module>> load(runtime::Device& device, const codegen::Emitted& e) {
-    return device.load(e.device, e.program.name + (target_of(device).platform == Platform::Hip ? ".hip" : ".cu"));
+    return device.load(e.device, e.variants.front().program.name + (target_of(device).platform == Platform::Hip ? ".hip" : ".cu"));
 }
 
 Result<Run> run_emitted(runtime::Device& device, const codegen::Emitted& e, const Arguments& arguments, const Arrays& inputs) {
@@ -102,11 +102,13 @@ Result<Run> run_emitted(runtime::Device& device, const codegen::Emitted& e, cons
 }
 
 Result<Run> run_loaded(runtime::Device& device, runtime::Module& module, const codegen::Emitted& e, const Arguments& arguments, const Arrays& inputs) {
-    const Program& p = e.program;
+    const codegen::Variant* v = e.variant_for(arguments.dims);
+    if (!v) return Diagnostic{"plan.shape", {}, fmt::format("no variant of `{}` is for these sizes", e.variants.front().program.name)};
+    const Program& p = v->program;
     Buffers buffers;
     if (const Status a = allocate(device, p, arguments, inputs, buffers); !a) return a.why();
     Run out{device.name(), device.toolchain(), 0, {}};
-    const auto seconds = device.time(launches_of(e, arguments, buffers), module, 1);
+    const auto seconds = device.time(launches_of(*v, arguments, buffers), module, 1);
     if (!seconds) return seconds.why();
     out.seconds = *seconds;
     if (const Status m = check_memory(p, inputs, buffers); !m) return m.why();

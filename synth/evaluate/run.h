@@ -15,8 +15,8 @@ struct Run {
 /// What kernels for a device are emitted for.
 const Target& target_of(const runtime::Device& device);
 
-/// Compiles an emitted operator for the device, runs it on guarded, poisoned buffers, and fetches the outputs. Codes of runtime/device.h, and
-/// `run.input-changed` (exit 4).
+/// Compiles an emitted operator for the device, runs the variant for the sizes on guarded, poisoned buffers, and fetches the outputs. Codes of runtime/device.h,
+/// `plan.shape` (no variant is for the sizes), and `run.input-changed` (exit 4).
 Result<Run> run_emitted(runtime::Device& device, const codegen::Emitted& e, const ir::Arguments& arguments, const ir::Arrays& inputs);
 /// The same with kernels that stand in a module already.
 Result<Run> run_loaded(runtime::Device& device, runtime::Module& module, const codegen::Emitted& e, const ir::Arguments& arguments, const ir::Arrays& inputs);

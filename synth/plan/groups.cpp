@@ -30,6 +30,16 @@ std::optional<int64_t> size_of(const Program& p, const Index& size) {
     return mentions_load(size) ? std::nullopt : std::optional(evaluate(size, known));
 }
 
+std::optional<int64_t> most_of(const Program& p, const Index& size) {
+    Program bounded = p;
+    for (const Value& f : p.facts)
+        if (f->op == Op::Le && f->args[0]->op == Op::OfIndex && f->args[1]->op == Op::Const)
+            for (Dim& d : bounded.dims)
+                if (!d.value && is_name(f->args[0]->subscripts[0], d.name)) d.value = f->args[1]->integer;
+    const bool grows = size->op == IndexOp::Name || size->op == IndexOp::Mul || size->op == IndexOp::Add;
+    return grows ? size_of(bounded, size) : size_of(p, size);
+}
+
 std::string neighbours(const std::vector<Index>& subscripts, const Block& b) {
     if (subscripts.empty()) return {};
     for (const Axis& a : b.axes) {

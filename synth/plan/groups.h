@@ -22,6 +22,8 @@ const ir::Block* block_named(const ir::Program& p, const std::string& label);
 bool is_fill(const ir::Program& p, const std::string& label);
 /// A size where the dimensions fix it.
 std::optional<int64_t> size_of(const ir::Program& p, const ir::Index& size);
+/// What a size is at most, where the dimensions fix it or the facts of the program bound them.
+std::optional<int64_t> most_of(const ir::Program& p, const ir::Index& size);
 /// The axis along which an access runs through neighbours: its last subscript is the axis, plus what does not mention it. Empty: none.
 std::string neighbours(const std::vector<ir::Index>& subscripts, const ir::Block& b);
 /// The widest tensor that a block loads from memory, by the number of its dimensions.

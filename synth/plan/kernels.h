@@ -9,6 +9,8 @@ namespace acu::synth::plan {
 /// What it answers can be lowered.
 std::optional<Draft> kernel_for(const Draft& draft, const Group& g);
 
+/// Does a statement read across the direction in which it writes?
+bool is_crossed(const ir::Program& p, const Group& g);
 std::optional<Draft> points_kernel(Draft draft, const Group& g);     ///< tiles of the output, a vector of neighbours a thread
 std::optional<Draft> rows_kernel(const Draft& draft, const Group& g);      ///< a block a row: kept in registers or shared memory, or read again; the first that can be lowered
 /// Softmax-like rows too long for a block: slices with maxima and sums of their own, a join, and what uses both. `width`: elements a thread takes together.

@@ -38,6 +38,8 @@ std::optional<std::pair<std::string, std::string>> crossed(const Program& p, con
     for (const analysis::Touch& t : analysis::touches(b)) {
         const std::string along = t.write ? "" : neighbours(t.subscripts, b);
         const bool both = std::ranges::any_of(t.subscripts, [&](const Index& i) { return analysis::mentions(i, g.inner); });
+        const auto is_single = [&](const std::string& axis) { return is_const(analysis::axis_of(b, axis)->size, 1); };    // nothing lies across
+        if (!along.empty() && (is_single(along) || is_single(g.inner))) continue;
         if (both && !along.empty() && along != g.inner && std::ranges::find(g.rows, along) != g.rows.end()) return std::pair{t.tensor, along};
     }
     return {};
@@ -70,12 +72,13 @@ std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tens
     const auto bytes = static_cast<int64_t>(info(d.program().find(tensor)->type).bytes);
     const int64_t side = bytes >= 4 ? 32 : 64;
     pass::Sizes tile;
-    for (const std::string& r : g.rows) {
+    const auto short_side = [&](const std::string& r) -> std::optional<int64_t> {    // else a whole side, if with a margin: its rows can be swizzled
         const auto size = size_of(d.program(), analysis::axis_of(b, r)->size);
-        const bool moves = r == g.inner || r == along, small = size && 2 * *size <= side;    // else a whole side, if with a margin: its rows can be swizzled
-        tile.emplace_back(r, !moves ? 1 : small ? std::max<int64_t>(1, *size) : side);
-    }
-    if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("square tiles: `{}` is read along `{}` and written along `{}`", tensor, along, g.inner))) return {};
+        return size && 2 * *size <= side ? std::optional(std::max<int64_t>(1, *size)) : std::nullopt;
+    };
+    const int64_t shortest = std::min(short_side(g.inner).value_or(side), short_side(along).value_or(side)), longest = std::min(side * side / shortest, 8 * side);
+    for (const std::string& r : g.rows) tile.emplace_back(r, r == g.inner || r == along ? short_side(r).value_or(longest) : 1);
+    if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("tiles with runs on both sides: `{}` is read along `{}` and written along `{}`", tensor, along, g.inner))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     if (!d.step("stage", {tensor}, {{"at", loop}, {"in", "shared"}, {"by", "box"}}, "through shared memory, so that both sides move neighbours together")) return {};
     d.step("swizzle", {tensor + ".t"}, {{"pattern", std::string(side * bytes >= 128 ? "128" : "64")}, {"rows", 16 / bytes}}, "threads beside each other, who take 16 bytes down a column each, find them in different banks");
@@ -84,6 +87,8 @@ std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tens
 }
 
 }  // namespace
+
+bool is_crossed(const Program& p, const Group& g) { return crossed(p, g).has_value(); }
 
 std::optional<Draft> points_kernel(Draft d, const Group& g) {
     if (g.rows.empty()) return {};

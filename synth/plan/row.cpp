@@ -73,7 +73,7 @@ Row row_of(const Draft& d, const Group& g) {
     }
     if (points) r.points = points;
     int64_t rows = 1;
-    for (const std::string& a : g.rows) rows *= size_of(p, analysis::axis_of(*block_named(p, g.labels[0]), a)->size).value_or(0);
+    for (const std::string& a : g.rows) rows *= most_of(p, analysis::axis_of(*block_named(p, g.labels[0]), a)->size).value_or(0);
     if (rows) r.rows = rows;
     std::vector<std::string> wide;
     std::optional<int64_t> inner;

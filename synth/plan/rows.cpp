@@ -36,13 +36,16 @@ int64_t threads_of(const Row& r, const Target& target) {
     if (!r.points) return 256;
     if (r.vectors() <= most_of_a_warp * target.warp) return target.warp;
     const bool few = r.rows && *r.rows <= 2 * target.multiprocessors, long_row = r.bytes >= 100 * 1024;
-    const int64_t most = few && long_row ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
+    const int64_t most = long_row && (few || r.reread) ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
     const bool short_row = r.bytes <= 2 * 1024, even = std::has_single_bit(static_cast<uint64_t>(r.vectors())), middle = even && r.bytes > 8 * 1024 && r.bytes <= 16 * 1024;
     const int64_t each = r.reread && (short_row || middle) ? 2 : 4;
     if (const int64_t exact = even_threads(r.vectors(), each, target.warp, most)) return exact;
     const int64_t wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (r.vectors() + each - 1) / each))));
     return std::clamp<int64_t>(wanted, target.warp, most);
 }
+
+/// Of a row that a thread keeps in registers: with more, the compiler has too few left to load ahead.
+constexpr int64_t most_of_a_thread = 32;
 
 /// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
 bool fits_registers(const Draft& d, const Group& g, const Row& r) {
@@ -51,7 +54,7 @@ bool fits_registers(const Draft& d, const Group& g, const Row& r) {
     int64_t ahead = 0;
     for (const std::string& t : inputs_of(d.program(), g))
         if (!is_of_rows(d.program(), g, t)) ahead += points * static_cast<int64_t>(info(d.program().find(t)->type).bytes) / 4;
-    return 2 * threads * (points + ahead + besides) <= file;
+    return points <= most_of_a_thread && 2 * threads * (points + ahead + besides) <= file;
 }
 
 /// Of this row alone, and not more than an addition and a product.
@@ -104,10 +107,16 @@ class RowKernel {
     /// What would have to be stored, or costs less than the registers that it takes, is computed again where it is used.
     void inline_wide() {
         const bool stored = home_ == Home::Memory;
+        int64_t room = most_shared_bytes - r_.bytes;    // beside a row of the input
         for (const std::string& t : wide_temporaries(d_.program(), g_)) {
-            const bool once = readers_of(d_.program(), g_, t) == 1;
-            if (!stored && !once && !is_cheap(d_.program(), g_, t)) continue;
-            const char* why = once ? "it has one use" : stored ? "computed again where it is used, so that no row has to be stored" : "computed again where it is used: that costs less than registers for a row of it";
+            const bool once = readers_of(d_.program(), g_, t) == 1, cheap = is_cheap(d_.program(), g_, t);
+            const int64_t bytes = r_.points.value_or(0) * static_cast<int64_t>(info(d_.program().find(t)->type).bytes);
+            const bool fits = home_ != Home::Shared || bytes <= room;
+            if (!stored && !once && !cheap && fits) {
+                room -= bytes;
+                continue;
+            }
+            const char* why = once ? "it has one use" : stored || !fits ? "computed again where it is used, so that no row of it has to be stored" : "computed again where it is used: that costs less than registers for a row of it";
             if (d_.step("inline", {t}, {}, why)) std::erase(g_.labels, t);
         }
     }

@@ -14,6 +14,7 @@
 namespace acu::synth::record {
 
 static constexpr int most_depth = 12;
+static constexpr const char* schema_help = "`acuc passes --json` prints its schema";
 
 // ---- text to JSON
 
@@ -87,6 +88,8 @@ static bool is_hash(const std::string& s) {
     return s.size() == 16 && std::ranges::all_of(s, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
+static const std::string the_plan = "the plan";
+
 static void read_head(Members& m, Plan& p) {
     int64_t version = 0;
     m.number("schema", version, schema_version, schema_version);
@@ -109,14 +112,15 @@ static void read_head(Members& m, Plan& p) {
     m.text("doc", p.doc, most_text);
 }
 
-static Status read_decisions(const Json& list, Plan& p) {
-    if (!list.is_array()) return Diagnostic{"plan.schema", {}, "`decisions` of the plan is a list of steps"};
+/// `of`: whose list it is, for messages.
+static Status read_decisions(const Json& list, Plan& p, const std::string& of) {
+    if (!list.is_array()) return Diagnostic{"plan.schema", {}, fmt::format("`decisions` of {} is a list of steps", of)};
     if (list.size() > most_steps) return Diagnostic{"plan.schema", {}, fmt::format("a plan has at most {} steps", most_steps)};
     for (const Json& j : list) {
         auto d = decision_from_json(j);
         if (!d) {
             Diagnostic why = d.why();
-            why.message = fmt::format("step {}: {}", p.decisions.size() + 1, why.message);
+            why.message = fmt::format("step {}{}: {}", p.decisions.size() + 1, of == the_plan ? "" : " of " + of, why.message);
             return why;
         }
         p.decisions.push_back(std::move(*d));
@@ -132,13 +136,37 @@ static Status read_guard(Plan& p) {
     return ok();
 }
 
+/// `{"when": "M <= 64", "decisions": […]}`
+static Status read_variant(const Json& j, const std::string& of, Plan& p) {
+    Members m(j, of.c_str(), "plan.schema", schema_help);
+    for (const char* name : {"when", "decisions"}) m.require(name);
+    m.text("when", p.when, 500);
+    m.text("doc", p.doc, most_text);
+    const Json* decisions = m.take("decisions");
+    if (const Status s = m.done(); !s) return s;
+    if (p.when.empty()) return Diagnostic{"plan.schema", {}, fmt::format("`when` of {} is empty: what is for every size is the plan itself", of)};
+    if (const Status s = read_decisions(*decisions, p, of); !s) return s;
+    return read_guard(p);
+}
+
+static Status read_variants(const Json& list, Plan& p) {
+    if (!list.is_array() || list.size() > most_variants) return Diagnostic{"plan.schema", {}, fmt::format("`variants` of the plan is a list of at most {}", most_variants)};
+    for (const Json& j : list) {
+        p.variants.emplace_back();
+        if (const Status s = read_variant(j, fmt::format("variant {}", p.variants.size()), p.variants.back()); !s) return s;
+    }
+    return ok();
+}
+
 Result<Plan> plan_from_json(const Json& j) {
     Plan p;
-    Members m(j, "the plan", "plan.schema", "`acuc passes --json` prints its schema");
+    Members m(j, the_plan.c_str(), "plan.schema", schema_help);
     read_head(m, p);
-    const Json* decisions = m.take("decisions");
+    const Json *variants = m.take("variants"), *decisions = m.take("decisions");
     if (const Status s = m.done(); !s) return s.why();
-    if (const Status s = read_decisions(*decisions, p); !s) return s.why();
+    if (variants)
+        if (const Status s = read_variants(*variants, p); !s) return s.why();
+    if (const Status s = read_decisions(*decisions, p, the_plan); !s) return s.why();
     if (const Status s = read_guard(p); !s) return s.why();
     if (const Status s = check_steps(p); !s) return s.why();
     return p;
@@ -150,7 +178,28 @@ Result<Plan> parse_plan(std::string_view text) {
     return plan_from_json(*j);
 }
 
+std::vector<Plan> alternatives_of(const Plan& p) {
+    std::vector<Plan> out;
+    for (const Plan& v : p.variants) {
+        out.push_back(p);
+        Plan& one = out.back();
+        one.when = v.when, one.doc = v.doc, one.decisions = v.decisions, one.loc = v.loc;
+    }
+    out.push_back(p);
+    for (Plan& one : out) one.variants.clear();
+    return out;
+}
+
+Plan joined(std::vector<Plan> alternatives) {
+    Plan out = std::move(alternatives.back());
+    alternatives.pop_back();
+    out.variants = std::move(alternatives);
+    return out;
+}
+
 Status check_steps(Plan& p) {
+    for (Plan& v : p.variants)
+        if (const Status s = check_steps(v); !s) return s;
     int last = 0;
     for (Decision& d : p.decisions) {
         if (d.id == 0) d.id = last + 1;
@@ -185,6 +234,19 @@ static void write_text(Json& j, const char* name, const std::string& text) {
     if (!text.empty()) j[name] = text;
 }
 
+static Json decisions_json(const Plan& p) {
+    Json list = Json::array();
+    for (const Decision& d : p.decisions) list.push_back(to_json(d));
+    return list;
+}
+
+static Json variant_json(const Plan& p) {
+    Json j{{"when", p.when}};
+    write_text(j, "doc", p.doc);
+    j["decisions"] = decisions_json(p);
+    return j;
+}
+
 Json to_json(const Plan& p) {
     Json j;
     j["schema"] = schema_version;
@@ -200,20 +262,34 @@ Json to_json(const Plan& p) {
     write_text(j, "when", p.when);
     write_text(j, "toolchain", p.toolchain);
     write_text(j, "doc", p.doc);
-    j["decisions"] = Json::array();
-    for (const Decision& d : p.decisions) j["decisions"].push_back(to_json(d));
+    for (const Plan& v : p.variants) j["variants"].push_back(variant_json(v));
+    j["decisions"] = decisions_json(p);
     return j;
 }
 
-/// One decision a line: so that a difference of two plans reads well.
+/// `  "decisions": [` and one decision a line: so that a difference of two plans reads well.
+static std::string decision_lines(const Plan& p, const std::string& indent) {
+    std::string s = indent + "\"decisions\": [";
+    for (size_t i = 0; i < p.decisions.size(); ++i) s += fmt::format("{}\n{}  {}", i == 0 ? "" : ",", indent, to_json(p.decisions[i]).dump());
+    return s + (p.decisions.empty() ? "]" : "\n" + indent + "]");
+}
+
+static std::string variant_lines(const Plan& v) {
+    Json head = variant_json(v);
+    head.erase("decisions");
+    std::string s = head.dump();
+    s.pop_back();
+    return "    " + s + ",\n" + decision_lines(v, "      ") + "\n    }";
+}
+
 std::string print(const Plan& p) {
     Json head = to_json(p);
     head.erase("decisions");
+    head.erase("variants");
     std::string s = head.dump(2);
     s.erase(s.size() - 2);
-    s += ",\n  \"decisions\": [";
-    for (size_t i = 0; i < p.decisions.size(); ++i) s += fmt::format("{}\n    {}", i == 0 ? "" : ",", to_json(p.decisions[i]).dump());
-    return s + (p.decisions.empty() ? "]\n}\n" : "\n  ]\n}\n");
+    for (size_t i = 0; i < p.variants.size(); ++i) s += (i == 0 ? ",\n  \"variants\": [\n" : ",\n") + variant_lines(p.variants[i]);
+    return s + (p.variants.empty() ? ",\n" : "\n  ],\n") + decision_lines(p, "  ") + "\n}\n";
 }
 
 }  // namespace acu::synth::record

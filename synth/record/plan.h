@@ -4,7 +4,7 @@
 
 namespace acu::synth::record {
 
-inline constexpr size_t most_bytes = size_t{1} << 20;
+inline constexpr size_t most_bytes = size_t{1} << 20, most_variants = 64;
 inline constexpr int schema_version = 1;
 
 /// How one operator runs on one chip: the list of decisions, and what they were made for. A member that is empty says nothing: a plan without `dims` is for any size that `when` admits.
@@ -20,6 +20,7 @@ struct Plan {
     std::string toolchain;      ///< what compiled the kernel that was measured
     std::string doc;
     std::vector<Decision> decisions;
+    std::vector<Plan> variants = {};    ///< for the sizes that their own `when` admits, tried in order before the plan itself. Each says no more than `when`, `doc` and `decisions`
     Loc loc = {};               ///< of the schedule block that it came from
 };
 
@@ -31,7 +32,12 @@ nlohmann::ordered_json to_json(const Plan& p);
 /// The same plan is always the same bytes.
 std::string print(const Plan& p);
 
-/// What is wrong with a step of the plan whatever the program is; the message says which step. Ids that are missing are given.
+/// Each variant as a plan of its own, with what the plan says of all; last the plan itself, which has none then.
+std::vector<Plan> alternatives_of(const Plan& p);
+/// The reverse: the last of them with the others as variants.
+Plan joined(std::vector<Plan> alternatives);
+
+/// What is wrong with a step of the plan, or of its variants, whatever the program is; the message says which step. Ids that are missing are given.
 Status check_steps(Plan& p);
 /// ``step 3, `tile(acc, k = 64)` ``
 std::string name_of(const Decision& d);

@@ -109,6 +109,11 @@ static std::string step_text(const Decision& d, int expected) {
 }
 
 std::string print_schedule(const Plan& p) {
+    if (!p.variants.empty()) {
+        std::string all;
+        for (const Plan& one : alternatives_of(p)) all += (all.empty() ? "" : "\n") + print_schedule(one);
+        return all;
+    }
     const Json j = to_json(p);
     std::string s = prose("", "doc", p.doc);
     for (const char* name : {"compiler", "case", "definition", "types", "values", "dims", "scalars", "toolchain"})

@@ -101,7 +101,7 @@ Result<synth::blame::Blame> faults::blamed(const Fault& f, bool emulate) {
     r.lowering = &lowering;
     if (emulate)
         r.emulate = synth::blame::in_emulation(*r.target, r.arguments, r.inputs, [&](const ir::Program& p) {
-            auto e = codegen::emit(p, *r.target, {p.name, {}, p, {}}, {.provenance = true});
+            auto e = codegen::emit({{p}}, *r.target, {p.name, {}, p, {}}, {.provenance = true});
             if (e && f.text) f.text(e->device);
             return e;
         });

@@ -27,11 +27,25 @@ struct Tally {
     std::vector<property::Found> failures;
 };
 
-/// The default plan, step by step: each must be accepted, as it is when a user compiles.
-std::optional<property::Planned> planned(const property::Scene& s, const Target& target, Tally& tally) {
-    property::Planned p{&s, s.loops, {}, false};
+ir::Program with_open_sizes(ir::Program p) {
+    for (ir::Dim& d : p.dims) d.value.reset();
+    return p;
+}
+
+/// Of the default plan of an operator with open sizes: what a launcher would take for those of the scene.
+synth::plan::Alternative alternative_for(const property::Scene& s, const ir::Program& loops, const Target& target) {
+    for (synth::plan::Alternative& a : synth::plan::default_plan(loops, target))
+        if (std::ranges::all_of(a.bounds, [&](const auto& b) { return s.inputs.arguments.dims.at(b.first) <= b.second; })) return std::move(a);
+    return {};
+}
+
+/// The default plan, step by step: each must be accepted, as it is when a user compiles. `open`: the compiler does not know the sizes.
+std::optional<property::Planned> planned(const property::Scene& s, const Target& target, bool open, Tally& tally) {
+    const ir::Program loops = open ? with_open_sizes(s.loops) : s.loops;
+    const synth::plan::Alternative chosen = alternative_for(s, loops, target);
+    property::Planned p{&s, synth::plan::assuming(loops, chosen.bounds), {}, false};
     const ir::pass::Context context{&target, &microkernels::find, &microkernels::stamped};
-    for (const ir::pass::Step& step : synth::plan::default_steps(s.loops, target)) {
+    for (const ir::pass::Step& step : chosen.steps) {
         auto result = ir::pass::apply_step(p.program, static_cast<int>(p.steps.size()) + 1, step, context);
         p.steps.push_back(step);
         if (auto* f = std::get_if<ir::pass::Failure>(&result)) {
@@ -70,7 +84,7 @@ void batch(int count, int first, property::Random& random, const std::filesystem
     std::map<std::string_view, std::vector<property::Planned>> by_target;
     for (const property::Scene& s : scenes) {
         const Target& target = targets()[random() % 4];
-        if (auto p = planned(s, target, tally)) by_target[target.name].push_back(std::move(*p));
+        if (auto p = planned(s, target, random() % 2 == 0, tally)) by_target[target.name].push_back(std::move(*p));
     }
     for (const auto& [name, plans] : by_target) property::emulate(plans, *target_named(name), tally.emulated, tally.failures);
     for (size_t i = before; i < tally.failures.size(); ++i) {

@@ -73,7 +73,7 @@ std::vector<Lowered> emit_all(const std::vector<Planned>& all, const Target& tar
             continue;
         }
         p->name = fmt::format("{}_{}", p->name, i);
-        auto e = codegen::emit(*p, target, {s.subject.spec, "", s.subject.op.program, {}});
+        auto e = codegen::emit({{*p}}, target, {s.subject.spec, "", s.subject.op.program, {}});
         if (!e) failures.push_back({s.name, fmt::format("{}: {} [{}]", target.name, e.why().message, e.why().code), all[i].steps});
         else out.push_back({&all[i], std::move(*e)});
     }
@@ -94,7 +94,7 @@ void emulate(const std::vector<Planned>& all, const Target& target, Emulated& ta
     const std::vector<Lowered> lowered = emit_all(all, target, tally, failures);
     if (lowered.empty()) return;
     std::vector<codegen::Kernel> kernels;
-    for (const Lowered& l : lowered) kernels.insert(kernels.end(), l.emitted.kernels.begin(), l.emitted.kernels.end());
+    for (const Lowered& l : lowered) kernels.insert(kernels.end(), l.emitted.variants[0].kernels.begin(), l.emitted.variants[0].kernels.end());
     runtime::EmulationOptions options;
     options.seed = tally.runs % 3 == 0 ? 0 : static_cast<uint64_t>(tally.runs);
     options.guard = tally.runs % 2 == 1;

@@ -1,0 +1,88 @@
+#include "synth/plan/size_classes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "synth/plan/kernels.h"
+
+namespace acu::synth::plan {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t lengths[] = {64, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
+/// Rows from here on are worth several blocks each where they are few.
+constexpr int64_t least_shared = 16384;
+constexpr int64_t sides[] = {1, 8};
+
+/// Open dimensions that are sizes of axes of the group: of those that are rows, or of the others.
+std::set<std::string> open_dims(const Program& p, const Group& g, bool of_rows) {
+    std::set<std::string> out;
+    for (const std::string& label : g.labels)
+        for (const Axis& a : block_named(p, label)->axes)
+            if ((std::ranges::find(g.rows, a.name) != g.rows.end()) == of_rows)
+                for (const std::string& n : analysis::names_in(a.size))
+                    if (!known_dims(p).contains(n)) out.insert(n);
+    return out;
+}
+
+/// The one that all rows have as their length; empty: none, or several.
+std::set<std::string> dims_of(const Program& p, const std::vector<Group>& groups, GroupKind kind, bool of_rows) {
+    std::set<std::string> all;
+    for (const Group& g : groups)
+        if (g.kind == kind) all.merge(open_dims(p, g, of_rows));
+    return all;
+}
+
+std::vector<SizeClass> row_classes(const std::string& length, const std::string& rows, const Target& target) {
+    std::vector<SizeClass> out;
+    const auto few = [&](SizeClass c) {
+        c.emplace(rows, target.multiprocessors - 1);
+        out.push_back(std::move(c));
+    };
+    if (!length.empty())
+        for (const int64_t n : lengths) {
+            if (!rows.empty() && n >= least_shared) few({{length, n}});
+            out.push_back({{length, n}});
+        }
+    if (!rows.empty()) few({});
+    out.emplace_back();
+    return out;
+}
+
+std::vector<SizeClass> side_classes(const std::set<std::string>& dims) {
+    std::vector<SizeClass> out;
+    for (const int64_t n : sides)
+        for (const std::string& d : dims) out.push_back({{d, n}});
+    out.emplace_back();
+    return out;
+}
+
+}  // namespace
+
+std::string words_of(const SizeClass& c) {
+    std::string s;
+    for (const auto& [dim, most] : c) s += fmt::format("{}{} <= {}", s.empty() ? "" : " && ", dim, most);
+    return s;
+}
+
+Program assuming(Program p, const SizeClass& c) {
+    for (const auto& [dim, most] : c) p.facts.push_back(binary(Op::Le, of_index(name(dim)), of_index(constant(most))));
+    return p;
+}
+
+std::vector<SizeClass> size_classes(const Program& loops, const Target& target) {
+    const std::vector<Group> groups = groups_of(loops);
+    const std::set<std::string> length = dims_of(loops, groups, GroupKind::Rows, false), rows = dims_of(loops, groups, GroupKind::Rows, true);
+    const bool any_rows = std::ranges::any_of(groups, [](const Group& g) { return g.kind == GroupKind::Rows; });
+    if (any_rows && length.size() <= 1) return row_classes(length.empty() ? "" : *length.begin(), rows.size() == 1 ? *rows.begin() : "", target);
+    std::set<std::string> crossed;
+    for (const Group& g : groups)
+        if (g.kind == GroupKind::Points && is_crossed(loops, g)) crossed.merge(open_dims(loops, g, true));
+    return side_classes(crossed);
+}
+
+}  // namespace acu::synth::plan

@@ -1,0 +1,20 @@
+#pragma once
+#include "synth/plan/groups.h"
+#include "target/target.h"
+
+// For which sizes, of an operator whose sizes are open, plans of their own pay.
+namespace acu::synth::plan {
+
+/// Dimensions and the sizes that they do not exceed.
+using SizeClass = std::map<std::string, int64_t>;
+
+/// `M <= 64 && N <= 512`
+std::string words_of(const SizeClass& c);
+/// The program with the bounds among its facts.
+ir::Program assuming(ir::Program p, const SizeClass& c);
+
+/// Narrow before wide; the last has no bounds. Lengths of rows by what a warp, a block, its registers and its shared memory hold; numbers of rows by what fills the device; sides of what is
+/// read across the direction in which it is written by whether a square tile would be empty for the most part.
+std::vector<SizeClass> size_classes(const ir::Program& loops, const Target& target);
+
+}  // namespace acu::synth::plan
