@@ -141,8 +141,13 @@ bool KernelWriter::vector_block(const Block& whole) {
     };
     std::erase_if(loads, [&](const Value& v) { return !together(writer_.decl(v->name), v->subscripts); });
     const auto stores = [&](const Access& o) { return (b.monoid == Monoid::None || (chunk_scans(b) && &o != &b.outs[0])) && together(writer_.decl(o.tensor), o.subscripts); };
-    const bool all_or_none = std::ranges::all_of(guards->limits, [&](const Index& limit) { return is_multiple_always(chunk->start, chunk->size) && is_multiple_always(limit, chunk->size); });
-    if (loads.empty() && std::ranges::none_of(b.outs, stores) && !(all_or_none && !guards->limits.empty())) return false;
+    const auto uniform = [&](std::map<std::string, int64_t>& dims) {    // a chunk is inside or outside as a whole
+        return std::ranges::all_of(guards->limits, [&](const Index& limit) { return is_multiple(chunk->start, chunk->size, p_, facts_, dims) && is_multiple(limit, chunk->size, p_, facts_, dims); });
+    };
+    std::map<std::string, int64_t> dims = alignment_.dims;
+    const bool if_aligned = uniform(dims), all_or_none = if_aligned && is_multiple_always(chunk->start, chunk->size) && std::ranges::all_of(guards->limits, [&](const Index& limit) { return is_multiple_always(limit, chunk->size); });
+    if (loads.empty() && std::ranges::none_of(b.outs, stores) && !(if_aligned && !guards->limits.empty())) return false;
+    if (if_aligned) alignment_.dims = std::move(dims);
 
     const analysis::Facts before = facts_;
     const size_t depth = depth_;
@@ -165,7 +170,7 @@ bool KernelWriter::vector_block(const Block& whole) {
     vector_points(b, loads, stores);
     --depth_;
     if (!full.empty() && !all_or_none) {
-        line("}} else {{");
+        line("}} else {}{{", if_aligned ? "if (!aligned) " : "");
         ++depth_;
         Block single = b;
         single.guards.clear();
@@ -220,13 +225,16 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
     std::map<std::string, std::string> cells = redirected(b, results, offset);
     const std::string sum = own_sum(b);
     if (!sum.empty()) cells.emplace(writer_.element(b.outs[0].tensor, b.outs[0].subscripts), sum);
-    const size_t depth = depth_;
-    axis_loop(b.axes[0]);
     for (const auto& [node, text] : named) writer_.name_value(node, text);
-    writer_.redirect(cells);
-    statement(b);
-    writer_.redirect({});
-    depth_ = depth;
+    if (!best_of_chunk(b, offset)) {
+        const size_t depth = depth_;
+        axis_loop(b.axes[0]);
+        writer_.redirect(cells);
+        statement(b);
+        writer_.redirect({});
+        depth_ = depth;
+    }
+    writer_.forget_shared();
     if (!sum.empty()) line("{}", combined(Monoid::Sum, writer_.decl(b.outs[0].tensor).type, writer_.element(b.outs[0].tensor, b.outs[0].subscripts), sum));
     facts_ = before;
     for (size_t i = 0; i < b.outs.size(); ++i) {
@@ -234,6 +242,30 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
         const std::vector<Index> start = at_start(b.outs[i].subscripts, chunk);
         line("store_elements<{}>(&{}, {});", run_of(chunk.size, writer_.decl(b.outs[i].tensor), start), writer_.element(b.outs[i].tensor, start), results[i]);
     }
+}
+
+/// float most = …, of[8]; for … most = larger(most, of[…] = …); the first that is it; keep_best(best, position, most, start + at): what is kept changes once a chunk, without a branch.
+bool KernelWriter::best_of_chunk(const Block& b, const std::string& offset) {
+    if (b.monoid != Monoid::ArgMax && b.monoid != Monoid::ArgMin) return false;
+    const Axis& axis = b.axes[0];
+    const auto position = b.vals[1]->op == Op::OfIndex ? analysis::affine(b.vals[1]->subscripts[0], axis.name) : std::nullopt;
+    if (!position || !is_const(position->coefficient, 1)) return false;
+    const bool smallest = b.monoid == Monoid::ArgMin;
+    const DType state = writer_.decl(b.outs[0].tensor).type;
+    const std::string_view type = element_type(state);
+    const std::string most = names_.fresh("most"), of = names_.fresh("of"), at = names_.fresh("at"), n = names_.of(axis.name);
+    line("{} {} = {}, {}[{}];", type, most, writer_.stored(writer_.value(identity(b.monoid, widened(state))), widened(state), state), of, axis.vector);
+    const size_t depth = depth_;
+    const std::string start = writer_.index(analysis::normal(substitute(b.vals[1]->subscripts[0], {{axis.name, axis.base}})));
+    axis_loop(axis);
+    line("{0} = {1}<{2}>({0}, {3}[{4}] = {5});", most, smallest ? "smaller" : "larger", type, of, offset, writer_.stored(writer_.value(b.vals[0]), b.vals[0]->type, state));
+    depth_ = depth;
+    line("int {} = 0;", at);
+    pragma(whole);
+    line("for (int j = {}; j >= 0; --j)", axis.vector - 1);
+    line("    if ({0}[j] == {1} || {0}[j] != {0}[j]) {2} = j;", of, most, at);
+    line("keep_best<{}>({}, {}, {}, {} + {});", smallest, writer_.element(b.outs[0].tensor, b.outs[0].subscripts), writer_.element(b.outs[1].tensor, b.outs[1].subscripts), most, start, at);
+    return true;
 }
 
 /// The points of a chunk whose sum a thread keeps are added up first: that rounds less, and chunks do not wait for each other. Empty: not such a block.

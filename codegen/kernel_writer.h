@@ -95,6 +95,7 @@ class KernelWriter {
     std::map<std::string, std::string> redirected(const ir::Block& b, const std::vector<std::string>& results, const std::string& offset);
     bool async_copy(const ir::Block& b);
     std::string own_sum(const ir::Block& b);
+    bool best_of_chunk(const ir::Block& b, const std::string& offset);
     std::string all_of(const std::vector<ir::Value>& conditions);
 
     const ir::Program& p_;

@@ -197,6 +197,7 @@ class Launcher {
     }
 
     std::string id(const std::string& tensor) { return host_.tensor(tensor); }
+    std::string offset_name(const std::string& tensor) { return host_.tensor(tensor + ".offset"); }
     std::string sizes_name(const std::string& tensor) { return host_.tensor(tensor + ".sizes"); }
 
     int pack_axis(const Decl& d) const {
@@ -292,7 +293,7 @@ class Launcher {
         if (temps.empty()) return line(1, "(void)workspace, (void)workspace_bytes;");
         line(1, "size_t needed = 0;");
         for (const Decl* d : temps) {
-            line(1, "const size_t {}_at = needed;", id(d->name));
+            line(1, "const size_t {} = needed;", offset_name(d->name));
             line(1, "needed += padded({}, sizeof({}));", count_of(*d), element_type(d->type));
         }
         line(1, "void* memory = workspace;");
@@ -305,7 +306,7 @@ class Launcher {
         line(3, "return report.fail(ACU_ERROR_WORKSPACE, \"cannot allocate a workspace of %llu bytes: %s\", (unsigned long long)needed, {}(error));", dialect_.error_string);
         line(2, "}}");
         line(1, "}}");
-        for (const Decl* d : temps) line(1, "{0}* {1} = ({0}*)((char*)memory + {1}_at);", element_type(d->type), id(d->name));
+        for (const Decl* d : temps) line(1, "{0}* {1} = ({0}*)((char*)memory + {2});", element_type(d->type), id(d->name), offset_name(d->name));
     }
 
     std::string argument(const KernelArgument& a, const Program& p) {

@@ -134,7 +134,7 @@ def eager_of(torch: Any, e: Emitted, x: Sequence[Any]) -> Callable[[], Any]:
         return F.rms_norm(h, n, x[2], eps), h
     return {'softmax': lambda: F.softmax(a, -1), 'layernorm': lambda: F.layer_norm(a, n, x[1], x[2], eps), 'rmsnorm': lambda: F.rms_norm(a, n, x[1], eps),
             'add_rmsnorm': add_rmsnorm, 'row_sum': lambda: a.sum(-1, dtype=torch.float32), 'row_argmax': lambda: a.argmax(-1),
-            'cross_entropy': lambda: F.cross_entropy(a.float(), x[1], reduction='none'), 'transpose': lambda: a.t().contiguous()}[e.symbol]
+            'cross_entropy': lambda: F.cross_entropy(a.float(), x[1], reduction='none'), 'transpose': lambda: a.t().clone(memory_format=torch.contiguous_format)}[e.symbol]
 
 
 def reference(torch: Any, e: Emitted, x: Sequence[Any], rows: slice) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ namespace {
 class SplitOnline {
   public:
     SplitOnline(const Program& p, OnlineChain c, const SliceRequest& r) : p_(p), c_(std::move(c)), rows_(axes_of_kind(c_.top(), true)), s_(slices_of(p, c_.max, *axis_of(c_.top(), c_.axis), r, "split_online")) {
-        top_ = partial_of(p_, c_.top(), s_, type_of(c_.max));
-        scale_ = {unique_name(p_, c_.top().label + ".scale"), Scope::Temp, c_.factor_type(), top_.decl.dims};
+        top_ = partial_of(p_, c_.top(), s_, {type_of(c_.max)});
+        scale_ = {unique_name(p_, c_.top().label + ".scale"), Scope::Temp, c_.factor_type(), top_.decls[0].dims};
         for (const Place& x : c_.escapes) check_escape(x);
     }
 
@@ -52,10 +52,10 @@ class SplitOnline {
     }
 
     void slice(Body& body, std::vector<Decl>& decls, const Place& x, const Partial& w) {
-        decls.push_back(w.decl);
-        body.push_back(make_stmt(x.stmt->loc, w.init));
+        decls.push_back(w.decls[0]);
+        body.push_back(make_stmt(x.stmt->loc, w.inits[0]));
         body.push_back(make_stmt(x.stmt->loc, s_.cut(w.block)));
-        for (const std::string& to : {w.init.label, w.block.label}) lineage_.push_back({block_of(x).label, to, Part::Partial});
+        for (const std::string& to : {w.inits[0].label, w.block.label}) lineage_.push_back({block_of(x).label, to, Part::Partial});
     }
 
     Block joined(const Block& b, const Value& v) const {
@@ -89,12 +89,12 @@ class SplitOnline {
 
     Block exponential() const {
         Block e = s_.cut(c_.exponential());
-        e.vals = {c_.with_reference(of_slice(top_.decl, name(s_.var), c_.rows))};
+        e.vals = {c_.with_reference(of_slice(top_.decls[0], name(s_.var), c_.rows))};
         return e;
     }
 
     void use(Body& body, Body& after, std::vector<Decl>& decls, const OnlineUse& u) {
-        const Partial w = partial_of(p_, u.block(), s_, type_of(u.at));
+        const Partial w = partial_of(p_, u.block(), s_, {type_of(u.at)});
         slice(body, decls, u.at, w);
         after.push_back(with_node(u.at.stmt, joined(u.block(), binary(Op::Mul, w.load_at(name(s_.join)), of_slice(scale_, name(s_.join), u.rows)))));
     }

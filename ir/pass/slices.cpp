@@ -30,23 +30,30 @@ Slices slices_of(const Program& p, const Place& at, const Axis& a, const SliceRe
     return {a.name, unique_name(p, a.name + ".s"), unique_name(p, a.name + ".j"), a.base, a.size, length, r.count, r.kind, even};
 }
 
-Value Partial::load_at(const Index& slice) const {
+std::vector<Value> Partial::values_at(const Index& slice) const {
     std::vector<Index> at = block.outs[0].subscripts;
     at[0] = slice;
-    return load(decl.name, type, std::move(at));
+    std::vector<Value> out;
+    for (const Decl& d : decls) out.push_back(load(d.name, d.type, at));
+    return out;
 }
 
-Partial partial_of(const Program& p, const Block& b, const Slices& s, DType type) {
+Partial partial_of(const Program& p, const Block& b, const Slices& s, const std::vector<DType>& types) {
     const std::vector<Axis> pars = axes_of_kind(b, true);
     Partial w;
-    w.type = type;
-    w.decl = {unique_name(p, b.label + ".w"), Scope::Temp, type, windows_of(pars)};
-    w.decl.dims.insert(w.decl.dims.begin(), {constant(0), constant(s.count)});
-    Access out{w.decl.name, names_of(pars)};
-    out.subscripts.insert(out.subscripts.begin(), name(s.var));
-    w.init = {unique_name(p, w.decl.name + ".init"), pars, {out}, Monoid::None, {identity(b.monoid, widened(type))}};
     w.block = b;
-    w.block.label = w.decl.name, w.block.outs = {out}, w.block.via.clear();
+    w.block.outs.clear(), w.block.via.clear();
+    for (const DType type : types) {
+        const bool position = !w.decls.empty();
+        Decl d{unique_name(p, b.label + (position ? ".w.at" : ".w")), Scope::Temp, type, windows_of(pars)};
+        d.dims.insert(d.dims.begin(), {constant(0), constant(s.count)});
+        Access out{d.name, names_of(pars)};
+        out.subscripts.insert(out.subscripts.begin(), name(s.var));
+        w.inits.push_back({unique_name(p, d.name + ".init"), pars, {out}, Monoid::None, {position ? integer(0, widened(type)) : identity(b.monoid, widened(type))}});
+        w.block.outs.push_back(std::move(out));
+        w.decls.push_back(std::move(d));
+    }
+    w.block.label = w.decls[0].name;
     return w;
 }
 

@@ -22,14 +22,18 @@ struct Slices {
 /// Refuses with codes `CODE.*` where slices of this kind cannot run.
 Slices slices_of(const Program& p, const Place& at, const Axis& a, const SliceRequest& r, const std::string& code);
 
-/// The result of a reduction over one slice: a buffer with the slice as its first dimension.
+/// The result of a reduction over one slice: buffers with the slice as their first dimension, one, or of a pair two.
 struct Partial {
-    Decl decl;
-    Block init, block;    ///< `block` still over the whole axis
-    DType type;
-    Value load_at(const Index& slice) const;
+    std::vector<Decl> decls;
+    std::vector<Block> inits;
+    Block block;    ///< still over the whole axis
+    /// The results of a slice.
+    std::vector<Value> values_at(const Index& slice) const;
+    /// Of what is no pair.
+    Value load_at(const Index& slice) const { return values_at(slice)[0]; }
 };
-Partial partial_of(const Program& p, const Block& b, const Slices& s, DType type);
+/// `types`: of the buffers.
+Partial partial_of(const Program& p, const Block& b, const Slices& s, const std::vector<DType>& types);
 
 /// Declares the buffers of partial results where all slices reach them.
 Program declare_slices(Program p, const std::vector<Stmt>& above, std::vector<Decl> decls, const Slices& s);

@@ -41,30 +41,36 @@ struct SplitReduction {
     static Rewrite apply(const Site& site, const Params& p, const Context&) {
         const Place at = find_block(site.program, site.name());
         const Block& b = block_of(at);
-        need(b.outs.size() == 1 && b.monoid != Monoid::None, "split_reduction.shape", fmt::format("`{}` is not a reduction into one buffer", b.label), {}, at.stmt->loc);
+        const bool best = b.monoid == Monoid::ArgMax || b.monoid == Monoid::ArgMin;
+        need((b.outs.size() == 1 || best) && b.monoid != Monoid::None, "split_reduction.shape", fmt::format("`{}` is not a reduction into one buffer, or a value and its position", b.label), {}, at.stmt->loc);
         need(!is_scatter(b), "split_reduction.shape", fmt::format("`{}` scatters", b.label), {}, at.stmt->loc);
         const Axis* a = axis_of(b, p.axis);
         need(a && a->kind == AxisKind::Red, "split_reduction.axis", fmt::format("`{}` does not reduce `{}`", b.label, p.axis), {}, at.stmt->loc);
+        std::vector<DType> types;
+        for (const Access& o : b.outs) types.push_back(buffer_at(site.program, at, o.tensor)->type);
         const Decl& target = *buffer_at(site.program, at, b.outs[0].tensor);
         need(target.ring.versions == 0, "split_reduction.shape", fmt::format("`{}` is a ring", target.name), "split before the loop is pipelined", at.stmt->loc);
         check_join(b, target, p);
         const Slices s = slices_of(site.program, at, *a, {p.count, p.align, kind_named(p.kind)}, "split_reduction");
-        return split(site.program, at, s, target.type);
+        return split(site.program, at, s, types);
     }
 
-    static Rewrite split(const Program& program, const Place& at, const Slices& s, DType type) {
+    static Rewrite split(const Program& program, const Place& at, const Slices& s, const std::vector<DType>& types) {
         const Block& b = block_of(at);
-        const Partial w = partial_of(program, b, s, type);
+        const Partial w = partial_of(program, b, s, types);
         Loop l{s.var, constant(s.count), s.kind, AxisKind::Par, {}, {}, {}};
-        l.body = {make_stmt(at.stmt->loc, w.init), make_stmt(at.stmt->loc, s.cut(w.block))};
+        for (const Block& init : w.inits) l.body.push_back(make_stmt(at.stmt->loc, init));
+        l.body.push_back(make_stmt(at.stmt->loc, s.cut(w.block)));
         Block join = b;
         join.axes = axes_of_kind(b, true);
         join.axes.push_back({s.join, AxisKind::Red, constant(0), constant(s.count)});
-        join.vals = {w.load_at(ir::name(s.join))};
+        join.vals = w.values_at(ir::name(s.join));
         join.guards = without(b.guards, reduced_names(b));
         Program out = replace_stmt(program, at.stmt, {make_stmt(at.stmt->loc, std::move(l)), with_node(at.stmt, std::move(join))});
-        out = declare_slices(std::move(out), at.above, {w.decl}, s);
-        return {std::move(out), {{b.label, s.var, Part::Outer}, {b.label, w.block.label, Part::Partial}, {b.label, w.init.label, Part::Partial}}};
+        out = declare_slices(std::move(out), at.above, w.decls, s);
+        Rewrite done{std::move(out), {{b.label, s.var, Part::Outer}, {b.label, w.block.label, Part::Partial}}};
+        for (const Block& init : w.inits) done.lineage.push_back({b.label, init.label, Part::Partial});
+        return done;
     }
 };
 

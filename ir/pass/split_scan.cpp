@@ -29,9 +29,9 @@ class ScanSplitter {
         axis_ = *axis_of(b_, r.axis);
         s_ = slices_of(p, at_, axis_, {r.count, r.align, kind_named(r.kind)}, "split_scan");
         state_ = buffer_at(p, at_, b_.outs[0].tensor)->type;
-        w_ = partial_of(p, b_, s_, state_);
+        w_ = partial_of(p, b_, s_, {state_});
         prefix_ = {unique_name(p, b_.label + ".p"), Scope::Temp, state_, windows_of(b_.axes)};
-        carry_ = {unique_name(p, b_.label + ".c"), Scope::Temp, state_, w_.decl.dims};
+        carry_ = {unique_name(p, b_.label + ".c"), Scope::Temp, state_, w_.decls[0].dims};
     }
 
     Rewrite run() const {
@@ -41,12 +41,12 @@ class ScanSplitter {
         again.var = unique_name(p_, s_.axis + ".c");
         Loop first{s_.var, constant(s_.count), s_.kind, AxisKind::Par, {}, {}, {}}, second = first;
         second.var = again.var;
-        first.body = {make_stmt(at_.stmt->loc, w_.init), make_stmt(at_.stmt->loc, s_.cut(std::move(slice)))};
+        first.body = {make_stmt(at_.stmt->loc, w_.inits[0]), make_stmt(at_.stmt->loc, s_.cut(std::move(slice)))};
         second.body = {with_node(at_.stmt, again.cut(elements(name(again.var))))};
         Program out = replace_stmt(p_, at_.stmt, {make_stmt(at_.stmt->loc, std::move(first)), make_stmt(at_.stmt->loc, carry()), make_stmt(at_.stmt->loc, std::move(second))});
-        out = declare_slices(std::move(out), at_.above, {w_.decl, prefix_, carry_}, s_);
+        out = declare_slices(std::move(out), at_.above, {w_.decls[0], prefix_, carry_}, s_);
         const std::string& y = b_.label;
-        return {std::move(out), {{y, s_.var, Part::Outer}, {y, again.var, Part::Outer}, {y, w_.block.label, Part::Partial}, {y, w_.init.label, Part::Partial}, {y, carry_.name, Part::Join}}};
+        return {std::move(out), {{y, s_.var, Part::Outer}, {y, again.var, Part::Outer}, {y, w_.block.label, Part::Partial}, {y, w_.inits[0].label, Part::Partial}, {y, carry_.name, Part::Join}}};
     }
 
   private:

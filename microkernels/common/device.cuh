@@ -272,11 +272,8 @@ ACU_DEVICE float fast_erf(float x) {
 /// Is (a, ia) kept instead of (b, ib)? Ties go to the lower position, NaN wins, position -1 is an empty place.
 template <bool Smallest, class T>
 ACU_DEVICE bool better(T a, i64 ia, T b, i64 ib) {
-    if (ib < 0) return true;
-    const bool na = a != a, nb = b != b;
-    if (na || nb) return na && nb ? ia < ib : na;
-    if (a == b) return ia < ib;
-    return Smallest ? a < b : a > b;
+    const bool na = a != a, nb = b != b, wins = Smallest ? a < b : a > b, level = (na & nb) | (a == b);
+    return (ib < 0) | (na & !nb) | wins | (level & (ia < ib));    // no branch, so that loads go on past it
 }
 template <bool Smallest, class T>
 ACU_DEVICE void keep_best(T& value, i64& position, T candidate, i64 at) {

@@ -12,6 +12,21 @@ ACU_DEVICE int swizzled(int at) {
 template <int Bytes>
 ACU_DEVICE bool is_aligned(const void* p) { return (reinterpret_cast<unsigned long long>(p) & (Bytes - 1)) == 0; }
 
+/// f(i, count) for pieces of two elements that start at a multiple of their bytes, and the single ones before and behind them.
+template <int N, class T, class F>
+ACU_DEVICE void in_pairs(const T* at, F f) {
+    if (N < 2 || is_aligned<2 * (int)sizeof(T)>(at)) {
+#pragma unroll
+        for (int i = 0; i + 1 < N; i += 2) f(i, true);
+        if (N % 2) f(N - 1, false);
+    } else {
+        f(0, false);
+#pragma unroll
+        for (int i = 1; i + 1 < N; i += 2) f(i, true);
+        if (N % 2 == 0) f(N - 1, false);
+    }
+}
+
 /// N elements from `src`. `Aligned`: the address is known to be a multiple of the bytes of an access, and is not asked.
 template <int N, bool Aligned = false, class T>
 ACU_DEVICE void load_elements(T (&dst)[N], const T* src) {
@@ -24,6 +39,14 @@ ACU_DEVICE void load_elements(T (&dst)[N], const T* src) {
 #pragma unroll
             for (int j = 0; j < width; ++j) dst[i + j] = part[j];
         }
+    } else if (sizeof(T) == 2 || sizeof(T) == 4) {
+        in_pairs<N>(src, [&](int i, bool pair) {
+            if (pair) {
+                T part[2];
+                load_vector<2>(part, src + i);
+                dst[i] = part[0], dst[i + 1] = part[1];
+            } else dst[i] = src[i];
+        });
     } else {
 #pragma unroll
         for (int i = 0; i < N; ++i) dst[i] = src[i];
@@ -42,6 +65,13 @@ ACU_DEVICE void store_elements(T* dst, const T (&src)[N]) {
             for (int j = 0; j < width; ++j) part[j] = src[i + j];
             store_vector<width>(dst + i, part);
         }
+    } else if (sizeof(T) == 2 || sizeof(T) == 4) {
+        in_pairs<N>(dst, [&](int i, bool pair) {
+            if (pair) {
+                const T part[2] = {src[i], src[i + 1]};
+                store_vector<2>(dst + i, part);
+            } else dst[i] = src[i];
+        });
     } else {
 #pragma unroll
         for (int i = 0; i < N; ++i) dst[i] = src[i];

@@ -21,7 +21,7 @@ constexpr int64_t most_registers_bytes = 64 * 1024, most_shared_bytes = 192 * 10
 /// Vectors that a lane takes of a row that has one warp, which joins its lanes without a barrier.
 constexpr int64_t most_of_a_warp = 2;
 /// Rows of which nothing wide is kept and that are longer go in slices; others where a block cannot hold them, or where there are too few to fill the device.
-constexpr int64_t least_sliced_bytes = 32 * 1024;
+constexpr int64_t least_sliced_bytes = 32 * 1024, least_sliced_bytes_kept = 96 * 1024;
 
 /// Whole warps that share the vectors evenly, each thread between half and twice as many as wanted; 0: no such number.
 int64_t even_threads(int64_t vectors, int64_t each, int64_t warp, int64_t most) {
@@ -31,14 +31,16 @@ int64_t even_threads(int64_t vectors, int64_t each, int64_t warp, int64_t most) 
     return best;
 }
 
+bool is_few(const Row& r, const Target& target) { return r.rows && *r.rows < target.multiprocessors; }
+
 /// Threads for a row, so that each has about four vectors on their way: one warp if that is enough; long rows in one pass have more threads, and so have rows that are too few to fill the device.
 int64_t threads_of(const Row& r, const Target& target) {
     if (!r.points) return 256;
     if (r.vectors() <= most_of_a_warp * target.warp) return target.warp;
-    const bool few = r.rows && *r.rows <= 2 * target.multiprocessors, long_row = r.bytes >= 100 * 1024;
-    const int64_t most = long_row && (few || r.reread) ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
+    const bool few = is_few(r, target), long_row = r.bytes >= 100 * 1024;
+    const int64_t most = few || (long_row && r.reread) ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
     const bool short_row = r.bytes <= 2 * 1024, even = std::has_single_bit(static_cast<uint64_t>(r.vectors())), middle = even && r.bytes > 8 * 1024 && r.bytes <= 16 * 1024;
-    const int64_t each = r.reread && (short_row || middle) ? 2 : 4;
+    const int64_t each = few ? 1 : r.reread && (short_row || middle) ? 2 : 4;    // where a block has a multiprocessor for itself, latency is all
     if (const int64_t exact = even_threads(r.vectors(), each, target.warp, most)) return exact;
     const int64_t wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (r.vectors() + each - 1) / each))));
     return std::clamp<int64_t>(wanted, target.warp, most);
@@ -49,7 +51,7 @@ constexpr int64_t most_of_a_thread = 32;
 
 /// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
 bool fits_registers(const Draft& d, const Group& g, const Row& r) {
-    constexpr int64_t file = 65536, besides = 40;
+    constexpr int64_t file = 65536, besides = 32;
     const int64_t threads = threads_of(r, d.target()), points = (r.vectors() + threads - 1) / threads * r.width;
     int64_t ahead = 0;
     for (const std::string& t : inputs_of(d.program(), g))
@@ -107,7 +109,7 @@ class RowKernel {
     /// What would have to be stored, or costs less than the registers that it takes, is computed again where it is used.
     void inline_wide() {
         const bool stored = home_ == Home::Memory;
-        int64_t room = most_shared_bytes - r_.bytes;    // beside a row of the input
+        int64_t room = most_shared_bytes / 2 - r_.bytes;    // beside a row of the input, so that two blocks fit
         for (const std::string& t : wide_temporaries(d_.program(), g_)) {
             const bool once = readers_of(d_.program(), g_, t) == 1, cheap = is_cheap(d_.program(), g_, t);
             const int64_t bytes = r_.points.value_or(0) * static_cast<int64_t>(info(d_.program().find(t)->type).bytes);
@@ -155,9 +157,11 @@ std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
     const Row r = row_of(draft, g);
     std::vector<Home> homes;
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
-    const bool few = r.rows && *r.rows < draft.target().multiprocessors;
-    if (r.points && r.bytes >= (!kept || few ? least_sliced_bytes : most_shared_bytes + 1))
+    const bool few = is_few(r, draft.target());
+    if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
         if (auto done = sliced_rows(draft, g, *r.points, r.width); done && done->lowers()) return done;
+    if (few && r.points && r.bytes >= least_sliced_bytes)
+        if (auto done = sliced_sums(draft, g, *r.points, r.width); done && done->lowers()) return done;
     if (r.reread && r.points && r.bytes && r.bytes <= most_registers_bytes && fits_registers(draft, g, r)) homes.push_back(Home::Registers);
     if (r.reread && r.points && r.bytes && r.bytes <= std::min(most_shared_bytes, draft.target().shared_bytes)) homes.push_back(Home::Shared);
     homes.push_back(Home::Memory);

@@ -13,9 +13,12 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t lengths[] = {64, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
-/// Rows from here on are worth several blocks each where they are few.
-constexpr int64_t least_shared = 16384;
+/// And whether few rows of up to so many points have plans of their own: with more threads, or several blocks a row.
+struct Length {
+    int64_t points;
+    bool few;
+};
+constexpr Length lengths[] = {{64, false}, {512, false}, {1024, true}, {2048, false}, {4096, true}, {8192, false}, {12288, false}, {16384, true}, {32768, true}, {51200, true}, {65536, false}, {131072, true}};
 constexpr int64_t sides[] = {1, 8};
 
 /// Open dimensions that are sizes of axes of the group: of those that are rows, or of the others.
@@ -44,9 +47,9 @@ std::vector<SizeClass> row_classes(const std::string& length, const std::string&
         out.push_back(std::move(c));
     };
     if (!length.empty())
-        for (const int64_t n : lengths) {
-            if (!rows.empty() && n >= least_shared) few({{length, n}});
-            out.push_back({{length, n}});
+        for (const auto& [points, has_few] : lengths) {
+            if (!rows.empty() && has_few) few({{length, points}});
+            out.push_back({{length, points}});
         }
     if (!rows.empty()) few({});
     out.emplace_back();

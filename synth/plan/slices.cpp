@@ -114,8 +114,42 @@ class SlicedRows {
     std::string e_;    ///< the exponential
 };
 
+/// The one reduction of a group whose other statements have a cell a row; empty: it is another group.
+std::string sole_reduction(const Program& p, const Group& g) {
+    std::string found;
+    for (const std::string& l : g.labels) {
+        const Block& b = *block_named(p, l);
+        if (b.monoid != Monoid::None ? !found.empty() || axes_of_kind(b, false).size() != 1 : b.axes.size() != g.rows.size()) return {};
+        if (b.monoid != Monoid::None) found = l;
+    }
+    return found;
+}
+
 }  // namespace
 
 std::optional<Draft> sliced_rows(Draft draft, Group g, int64_t points, int64_t width) { return SlicedRows(std::move(draft), std::move(g), points, width).run(); }
+
+std::optional<Draft> sliced_sums(Draft d, Group g, int64_t points, int64_t width) {
+    for (const std::string& t : wide_temporaries(d.program(), g))
+        if (d.step("inline", {t}, {}, "where it is used, so that no row has to be stored")) std::erase(g.labels, t);
+    const std::string sum = sole_reduction(d.program(), g);
+    if (sum.empty()) return {};
+    const int64_t count = (points + slice_points - 1) / slice_points;
+    const std::string axis = axes_of_kind(*block_named(d.program(), sum), false)[0].name, part = sum + ".w";
+    if (!d.step("split_reduction", {sum}, {{"axis", axis}, {"count", count}, {"align", width}, {"kind", "grid"}}, fmt::format("the rows are few: {} blocks share each of them", count))) return {};
+    const auto kernel = [&](const std::vector<std::string>& labels, const pass::Sizes& over, const std::string& why) -> std::string {
+        if (!d.step("fuse", labels, {{"over", over}, {"kind", "grid"}}, why)) return {};
+        const std::string loop = loop_around(d.program(), labels[0]);
+        for (const std::string& t : results_of(d.program(), labels))
+            if (!d.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block") && d.program().find(t)->scope == Scope::Temp) return {};
+        return loop;
+    };
+    const std::string slices = kernel({part}, tiles_of_rows(g), "one block a slice of a row");
+    if (slices.empty() || !vectorize_inside(d, slices, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
+    bind_reductions(d, slices, slice_threads);
+    const std::string joins = kernel(g.labels, tiles_of_rows(g, g.rows.back(), join_threads), "the slices of a row are joined by one thread");
+    if (joins.empty() || !d.step("vectorize", {sum, g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
+    return d;
+}
 
 }  // namespace acu::synth::plan
