@@ -32,6 +32,7 @@ struct Kernel {
     std::vector<std::string> headers = {};
     Alignment alignment = {};
     int64_t packed = 1;
+    bool early = false;    ///< starts while the kernel before ends
 
     std::string unaligned() const { return name + "_unaligned"; }
     int64_t block() const { return threads ? threads * packed : block_threads; }

@@ -5,6 +5,7 @@
 #include "codegen/kernel_writer.h"
 #include "codegen/narrow.h"
 #include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
 #include "ir/lower/lower.h"
 
 namespace acu::codegen {
@@ -27,7 +28,7 @@ KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const Target& t
     for (const Value& f : p.facts) facts_.add(f);
 }
 
-Kernel KernelWriter::write(const std::string& name) {
+Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours) {
     Kernel k{name, loop_.extent, arguments(), "", threads_, 0, {}};
     for (const KernelArgument& a : k.arguments) parameter(a);
     const bool narrow = fits_32_bits(p_, loop_);
@@ -37,7 +38,11 @@ Kernel KernelWriter::write(const std::string& name) {
     line("typedef {} Index;", narrow ? "int" : "i64");
     for (const Dim& d : p_.dims)
         if (d.value && mentions(body, names_.of(d.name))) line("const Index {} = {};", names_.of(d.name), *d.value);
-    const std::string text = text_ + shared_text_ + body;
+    const bool meets = neighbours.next_is_early || loop_.early;
+    std::string before = neighbours.next_is_early ? "    let_next_start();\n" : "", after;
+    if (loop_.early) (neighbours.uses_previous ? before : after) += "    wait_for_previous();\n";
+    if (meets) headers_.insert("early");
+    const std::string text = text_ + shared_text_ + before + body + after;
     k.alignment = alignment_;
     if (alignment_.empty()) k.text = entry(name, "\n" + text);
     else
@@ -45,6 +50,7 @@ Kernel KernelWriter::write(const std::string& name) {
                              entry(k.unaligned(), fmt::format(" {}_body<false>({}); ", name, passed_on_)));
     k.shared = shared_bytes_;
     k.packed = packed_;
+    k.early = loop_.early;
     k.headers = {headers_.begin(), headers_.end()};
     return k;
 }
@@ -196,11 +202,24 @@ static std::string label_of(const Loop& l) {
     return label;
 }
 
+static bool is_early(const Stmt& s) { return std::get<Loop>(s->node).early; }
+
+/// Of the kernel at `i`.
+static Neighbours neighbours_of(const Body& kernels, size_t i) {
+    Neighbours out{i + 1 < kernels.size() && is_early(kernels[i + 1]), false};
+    const auto reads = analysis::read(kernels[i]), writes = analysis::written(kernels[i]);
+    for (size_t j = 0; j < i; ++j) {
+        const auto before = analysis::written(kernels[j]);
+        out.uses_previous |= analysis::meet(reads, before) || analysis::meet(writes, before) || analysis::meet(writes, analysis::read(kernels[j]));
+    }
+    return out;
+}
+
 std::vector<Kernel> kernels_of(const Program& p, const Target& target, Identifiers& names, const EmitOptions& options) {
     std::vector<Kernel> out;
-    for (const Stmt& kernel : p.body) {
-        const Stmt s = lower::with_ring_slots(kernel);
-        out.push_back(KernelWriter(p, s, target, options).write(names.fresh(fmt::format("{}_{}", p.name, label_of(std::get<Loop>(s->node))))));
+    for (size_t i = 0; i < p.body.size(); ++i) {
+        const Stmt s = lower::with_ring_slots(p.body[i]);
+        out.push_back(KernelWriter(p, s, target, options).write(names.fresh(fmt::format("{}_{}", p.name, label_of(std::get<Loop>(s->node)))), neighbours_of(p.body, i)));
     }
     return out;
 }

@@ -3,7 +3,7 @@
 
 #include <deque>
 
-#include "codegen/emit.h"
+#include "codegen/kernel.h"
 #include "codegen/expression.h"
 
 namespace acu::codegen {
@@ -20,7 +20,7 @@ inline constexpr std::string_view whole = "unroll", several = "unroll 8";
 class KernelWriter {
   public:
     KernelWriter(const ir::Program& p, const ir::Stmt& kernel, const Target& target, const EmitOptions& options);
-    Kernel write(const std::string& name);
+    Kernel write(const std::string& name, const Neighbours& neighbours);
 
   private:
     // kernel.cpp: the frame

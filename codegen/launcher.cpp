@@ -110,6 +110,24 @@ inline size_t padded(long long count, size_t bytes) { return ((size_t)count * by
 }  // namespace
 )";
 
+static const char* const early_launch = R"(
+namespace {
+
+/// Blocks start while those of the kernel before end. CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization".
+template <class... P, class... A>
+void launch_early(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t shared, cudaStream_t queue, A... arguments) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks), config.blockDim = dim3(threads), config.dynamicSmemBytes = shared, config.stream = queue;
+    config.attrs = &attribute, config.numAttrs = 1;
+    (void)cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+}  // namespace
+)";
+
 namespace {
 
 bool is_tensor(const Decl& d) { return d.scope == Scope::In || d.scope == Scope::Out; }
@@ -339,7 +357,9 @@ class Launcher {
             if (!k.alignment.empty()) line(2, "const auto kernel = {} ? {} : {};", met(k.alignment, v.program), k.name, k.unaligned());
             const std::string name = k.alignment.empty() ? k.name : "kernel";
             if (k.shared > 48 * 1024) line(2, "{}", fmt::format(fmt::runtime(dialect_.more_shared), name, k.shared));
-            line(2, "{}<<<(unsigned)(blocks < {} ? blocks : {}), {}, {}, queue>>>({});", name, most_blocks, most_blocks, k.block(), k.shared, args);
+            const std::string grid = fmt::format("(unsigned)(blocks < {0} ? blocks : {0})", most_blocks);
+            if (k.early) line(2, "launch_early({}, {}, {}, {}, queue, {});", name, grid, k.block(), k.shared, args);
+            else line(2, "{}<<<{}, {}, {}, queue>>>({});", name, grid, k.block(), k.shared, args);
             line(1, "}}");
         }
         line(1, "if (const {} error = {}()) status = report.fail(ACU_ERROR_LAUNCH, \"a launch failed: %s\", {}(error));", dialect_.error, dialect_.last_error, dialect_.error_string);
@@ -390,7 +410,8 @@ std::string launcher_header(const Program& p, const Origin& origin) {
 }
 
 std::string launcher_source(const Program& p, const Contract& contract, const std::vector<Variant>& variants, const Dialect& dialect) {
-    return std::string(host_helpers) + "\n" + Launcher(p, contract, variants, dialect).write();
+    const bool early = std::ranges::any_of(variants, [](const Variant& v) { return std::ranges::any_of(v.kernels, &Kernel::early); });
+    return std::string(host_helpers) + (early ? early_launch : "") + "\n" + Launcher(p, contract, variants, dialect).write();
 }
 
 }  // namespace acu::codegen

@@ -198,6 +198,7 @@ class Parser {
         l.extent = index();
         for (int i = 1; i <= static_cast<int>(LoopKind::Unroll); ++i)
             if (take(name_of(static_cast<LoopKind>(i)))) l.kind = static_cast<LoopKind>(i);
+        l.early = take("early");
         l.threads = counted("threads");
         while (take(",")) {
             const std::string derived = word();

@@ -74,6 +74,7 @@ class Printer {
                 const char* mark = l.order == AxisKind::Par ? "" : l.order == AxisKind::Red ? "!" : "^";
                 const std::string lets = join(l.lets, "", [](const Let& x) { return fmt::format(", {} = {}", x.name, print(x.value)); });
                 std::string kind = l.kind == LoopKind::Serial ? "" : fmt::format(" {}", name_of(l.kind));
+                if (l.early) kind += " early";
                 if (l.threads) kind += fmt::format(" threads({})", l.threads);
                 line(depth, fmt::format("for {}{} in {}{}{} {{", l.var, mark, print(l.extent), kind, lets), s->loc, s->decisions);
                 for (const Decl& d : l.allocs) line(depth + 1, print(d));

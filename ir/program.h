@@ -86,6 +86,7 @@ struct Loop {
     std::vector<Decl> allocs = {};
     Body body;
     int64_t threads = 0;    ///< of a block, on the outermost grid loop of a kernel; 0: lowering decides
+    bool early = false;     ///< on the outermost grid loop of a kernel: it may start while the kernel before ends
 };
 
 struct If {

@@ -33,7 +33,7 @@ static Stmt inside_block(const Stmt& s) {
     if (!l || !is_parallel(l->kind)) return inner;
     Loop n = *l;
     n.kind = LoopKind::Serial;
-    n.threads = 0;
+    n.threads = 0, n.early = false;
     return with_node(inner, std::move(n));
 }
 

@@ -98,7 +98,7 @@ struct Bind {
     static std::optional<Body> without_threads(const Stmt& s) {
         if (!as_loop(s) || !as_loop(s)->threads) return {};
         Loop n = *as_loop(s);
-        n.threads = 0;
+        n.threads = 0, n.early = false;
         return Body{with_node(s, std::move(n))};
     }
 };

@@ -57,7 +57,7 @@ struct Flatten {
         const Loop& first = *as_loop(nest.front());
         const Loop& last = *as_loop(nest.back());
         Loop l;
-        l.var = into, l.kind = first.kind, l.threads = first.threads, l.allocs = last.allocs, l.body = last.body;
+        l.var = into, l.kind = first.kind, l.threads = first.threads, l.early = first.early, l.allocs = last.allocs, l.body = last.body;
         Index inner = constant(1);
         for (size_t i = nest.size(); i-- > 0;) {
             const Loop& x = *as_loop(nest[i]);

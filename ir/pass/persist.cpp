@@ -29,10 +29,10 @@ struct Persist {
         Loop inner = l, outer;
         outer.var = unique_name(site.program, l.var + ".c"), inner.var = unique_name(site.program, l.var + ".t");
         const Index c = ir::name(outer.var), count = constant(p.ctas);
-        inner.kind = LoopKind::Serial, inner.threads = 0;
+        inner.kind = LoopKind::Serial, inner.threads = 0, inner.early = false;
         inner.extent = ceil_div(l.extent - c, count);
         inner.lets.insert(inner.lets.begin(), {l.var, count * ir::name(inner.var) + c});
-        outer.extent = count, outer.kind = LoopKind::Grid, outer.threads = l.threads;
+        outer.extent = count, outer.kind = LoopKind::Grid, outer.threads = l.threads, outer.early = l.early;
         Rewrite out{site.program, {{l.var, outer.var, Part::Outer}, {l.var, inner.var, Part::Inner}}};
         outer.body = {with_node(at.stmt, std::move(inner))};
         out.program = replace_stmt(out.program, at.stmt, {with_node(at.stmt, std::move(outer))});

@@ -23,6 +23,7 @@ Pass online_pass();
 Pass outline_pass();
 Pass overlap_pass();
 Pass pad_pass();
+Pass pdl_pass();
 Pass peel_pass();
 Pass persist_pass();
 Pass ping_pong_pass();
@@ -69,6 +70,7 @@ const std::vector<Pass>& all_passes() {
         outline_pass(),
         overlap_pass(),
         pad_pass(),
+        pdl_pass(),
         peel_pass(),
         persist_pass(),
         ping_pong_pass(),

@@ -26,7 +26,7 @@ struct Reorder {
         check(o, *i, outer.stmt->loc);
         Loop inner = o, now = *i;
         inner.body = i->body;
-        if (o.kind == LoopKind::Grid && i->kind == LoopKind::Grid) std::swap(inner.threads, now.threads);
+        if (o.kind == LoopKind::Grid && i->kind == LoopKind::Grid) std::swap(inner.threads, now.threads), std::swap(inner.early, now.early);
         const Stmt below = with_node(outer.stmt, std::move(inner)), above = o.body[0];
         now.body = {below};
         Program out = replace_stmt(site.program, outer.stmt, {with_node(above, std::move(now))});

@@ -25,6 +25,12 @@ void cap_axes(Draft& d, const Group& g, const SizeClass& c) {
     }
 }
 
+void start_early(Draft& d) {
+    const Body kernels = d.program().body;
+    for (size_t i = 1; i < kernels.size(); ++i)
+        if (const auto* l = std::get_if<Loop>(&kernels[i]->node); l && l->kind == LoopKind::Grid) d.step("pdl", {l->var}, {}, "its blocks start while the last ones of the kernel before it run");
+}
+
 std::vector<pass::Step> steps_for(const Program& loops, const Target& target, const SizeClass& c) {
     Draft draft(assuming(loops, c), target);
     align_names(draft);
@@ -34,7 +40,9 @@ std::vector<pass::Step> steps_for(const Program& loops, const Target& target, co
         cap_axes(capped, g, c);
         if (auto better = kernel_for(capped, g)) draft = std::move(*better), any = true;
     }
-    return any ? draft.steps() : std::vector<pass::Step>{};
+    if (!any) return {};
+    if (target.early_launch) start_early(draft);
+    return draft.steps();
 }
 
 bool same_choices(const std::vector<pass::Step>& a, const std::vector<pass::Step>& b) {

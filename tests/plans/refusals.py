@@ -96,10 +96,10 @@ def by_default(text: str) -> bool:
 
 @test
 def blocks_that_cannot_be_used(c: Cli) -> None:
-    later = c.file(LINEAR + "schedule linear for sm_80 {\n  tile(acc, k = 8)\n  pdl(acc)\n}\n")
+    later = c.file(LINEAR + "schedule linear for sm_80 {\n  tile(acc, k = 8)\n  reuse(acc)\n}\n")
     c.run("check", later).expect(0)
     done = c.run("compile", later, "--target", "sm_80", *SMALL, "--emit", "plan").expect(0)
-    require("warning[schedule.later]: `pdl`" in done.err and by_default(done.out), f"another answer: {done.err}{done.out}")
+    require("warning[schedule.later]: `reuse`" in done.err and by_default(done.out), f"another answer: {done.err}{done.out}")
     guarded = c.file(LINEAR + "schedule linear for sm_80 when M >= 16 {\n  tile(acc, k = 8)\n}\n")
     done = c.run("compile", guarded, "--target", "sm_80", "--set", "T=f32", "--emit", "plan").expect(0)
     require("warning[schedule.open]" in done.err and by_default(done.out), f"another answer: {done.err}")

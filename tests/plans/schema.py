@@ -38,7 +38,7 @@ BROKEN = {
     "an unknown member of a step": (changed(GOOD, {}, *STEP, "parameters"), "plan.step"),
     "a step that is a text": (plan("tile(acc, k = 64)"), "plan.step"),
     "an unknown pass": (changed(GOOD, "fues", *STEP, "pass"), "pass.unknown"),
-    "a pass of later": (plan({"pass": "pdl", "scope": ["m.o"]}), "pass.later"),
+    "a pass of later": (plan({"pass": "reuse", "scope": ["m.o"]}), "pass.later"),
     "no names": (changed(GOOD, [], *STEP, "scope"), "site.count"),
     "a missing scope": (without(GOOD, *STEP, "scope"), "site.count"),
     "a flag as name": (changed(GOOD, ["--help"], *STEP, "scope"), "plan.step"),
