@@ -217,6 +217,7 @@ $calls}
 std::string call_text(const ir::Microkernel& m) {
     const std::string& f = m.function;
     if (f == "warp_reduce") return "    out[$k * all + at] = warp_reduce<$Op>(x);\n";
+    if (f == "lanes_reduce") return "    out[$k * all + at] = lanes_reduce<$Op, $size>(x);\n";
     if (f == "block_reduce") return "    out[$k * all + at] = block_reduce<$Op>(x, scratch, t, n);\n";
     if (f == "cluster_reduce") return "    out[$k * all + at] = cluster_reduce<$Op>(block_reduce<$Op>(x, scratch, t, n), slot, t);\n";
     if (f == "warp_reduce_pair") return "    v = in[at], p = where[at];\n    warp_reduce_pair<$Op>(v, p);\n    out[$k * all + at] = v, out_at[$k * all + at] = p;\n";
@@ -267,13 +268,19 @@ Trial reduction_trial_of(const Shape& s, const std::string& kernel) {
 
 TrialSet reduction_trials(const ir::Microkernel& m, const Target& target) {
     TrialSet set{microkernels::headers_of(m)};
-    const bool cluster = m.group == ir::ThreadGroup::Cluster, warp = m.group == ir::ThreadGroup::Warp;
+    const bool cluster = m.group == ir::ThreadGroup::Cluster, lanes = m.group == ir::ThreadGroup::Lanes;
+    const auto warp = static_cast<uint32_t>(target.warp);
+    std::vector<uint32_t> sizes{1};    // of clusters, or of groups of lanes
+    if (cluster) sizes = {1, 2, 4, 8};
+    if (lanes)
+        for (sizes.clear(); sizes.size() < 6 && (2u << sizes.size()) < warp;) sizes.push_back(2u << sizes.size());
     for (const DType type : m.types)
-        for (const uint32_t blocks : cluster ? std::vector<uint32_t>{1, 2, 4, 8} : std::vector<uint32_t>{1}) {
-            const std::string name = fmt::format("{}_{}_{}", m.function, ir::name_of(type), blocks);
-            set.kernels.push_back(kernel_text(m, type, name, blocks));
+        for (const uint32_t size : sizes) {
+            const std::string name = fmt::format("{}_{}_{}", m.function, ir::name_of(type), size);
+            const uint32_t blocks = cluster ? size : 1;
+            set.kernels.push_back(kernel_text(m, type, name, size));
             for (const uint32_t threads : thread_counts(m, target, blocks))
-                set.trials.push_back(reduction_trial_of({m, type, threads, blocks, warp ? static_cast<uint32_t>(target.warp) : threads * blocks}, name));
+                set.trials.push_back(reduction_trial_of({m, type, threads, blocks, lanes ? size : m.group == ir::ThreadGroup::Warp ? warp : threads * blocks}, name));
         }
     return set;
 }

@@ -190,7 +190,7 @@ void KernelWriter::declare(const Decl& d) {
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
     if (is_const(analysis::normal(count))) registers_ += analysis::normal(count)->value;
-    line("{} {}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)));
+    line("{} {}{}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)), is_part_of_warp() ? " = {}" : "");
 }
 
 /// The label that a person would call the kernel by: that of its accumulation, else of its first block.

@@ -10,6 +10,7 @@ using namespace ir;
 
 /// Blocks of one warp that share no memory: several of them make a hardware block, of which a multiprocessor holds no more than 16 to 32.
 bool KernelWriter::shares_hardware_block() const {
+    if (is_part_of_warp()) return true;
     if (threads_ != target_.warp) return false;
     const auto shared = [](const Decl& d) { return !d.layout; };
     return std::ranges::none_of(loop_.allocs, shared) && !any_inside(loop_.body, [&](const Stmt& s) {
@@ -26,7 +27,15 @@ Index KernelWriter::block_loops() {
     Index total = constant(1);
     for (const Loop* l : nest) total = total * l->extent;
     line("const Index blocks = {};", writer_.index(total));
-    if (shares_hardware_block()) {
+    if (is_part_of_warp()) {    // all lanes of a warp go round together: those beyond the last block do nothing but meet
+        packed_ = warps_packed * target_.warp / threads_, barrier_ = warp_barrier;
+        const int64_t together = target_.warp / threads_;
+        line("const Index {} = (Index)threadIdx.x % {};", thread_name, threads_);
+        line("for (Index first = (Index)blockIdx.x * {0} + threadIdx.x / {1} * {2}; first < blocks; first += (Index)gridDim.x * {0}) {{", packed_, target_.warp, together);
+        line("    const Index own = first + threadIdx.x % {} / {};", target_.warp, threads_);
+        line("    const bool mine = own < blocks;");
+        line("    const Index block = mine ? own : blocks - 1;");
+    } else if (shares_hardware_block()) {
         packed_ = warps_packed, barrier_ = warp_barrier;
         line("const Index {} = (Index)threadIdx.x % {};", thread_name, threads_);
         line("for (Index block = (Index)blockIdx.x * {0} + threadIdx.x / {1}; block < blocks; block += (Index)gridDim.x * {0}) {{", packed_, threads_);
@@ -90,8 +99,9 @@ void KernelWriter::thread_loop(const Loop& l) {
     const analysis::Facts before = facts_;
     names_.alias(l.var, std::string(thread_name));
     facts_.add_range(l.var, constant(0), l.extent);
-    if (is_const(l.extent, threads_)) line("{{");
-    else line("if ({} < {}) {{", thread_name, writer_.index(l.extent));
+    const std::string mine = is_part_of_warp() ? "mine && " : "";
+    if (is_const(l.extent, threads_)) line("{}{{", is_part_of_warp() ? "if (mine) " : "");
+    else line("if ({}{} < {}) {{", mine, thread_name, writer_.index(l.extent));
     ++depth_;
     for (const Let& x : l.lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), facts_.define(x.name, x.value);
     for (const Decl& d : l.allocs) declare(d);
@@ -130,7 +140,7 @@ void KernelWriter::collective(const Block& b) {
     line("{{");
     ++depth_;
     const std::string found = is_pair(b.monoid) ? joined_pair(b) : joined(b);
-    std::string guard = to.layout ? "" : fmt::format("{} == 0", thread_name);
+    std::string guard = to.layout ? "" : fmt::format("{}{} == 0", is_part_of_warp() ? "mine && " : "", thread_name);
     for (const Axis& a : b.axes)
         if (a.kind == AxisKind::Par) names_.alias(a.name, std::string(thread_name));
     for (const Value& g : b.guards)
@@ -167,6 +177,7 @@ std::string KernelWriter::joined(const Block& b) {
     const std::string& part = b.vals[0]->name;
     const Decl &from = writer_.decl(part), &to = writer_.decl(b.outs[0].tensor);
     std::string call = fmt::format("warp_reduce<{}>({})", tag_of(b.monoid), names_.buffer(part));
+    if (b.via == "common.lanes_reduce") headers_.insert("lanes"), call = fmt::format("lanes_reduce<{}, {}>({})", tag_of(b.monoid), threads_, names_.buffer(part));
     if (b.via == "common.block_reduce") call = fmt::format("block_reduce<{}>({}, {}, (int){}, {})", tag_of(b.monoid), names_.buffer(part), scratch_of(from.type), thread_name, threads_);
     line("const {} total = {};", element_type(from.type), call);
     const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts);

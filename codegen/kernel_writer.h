@@ -63,6 +63,7 @@ class KernelWriter {
 
     // kernel_block.cpp: what the threads of a block do together
     bool shares_hardware_block() const;
+    bool is_part_of_warp() const { return threads_ > 0 && threads_ < target_.warp; }
     ir::Index block_loops();    ///< answers the number of blocks
     void share(const ir::Body& body);
     void share(const ir::Decl& d);

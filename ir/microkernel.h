@@ -15,9 +15,9 @@ inline std::string_view name_of(MicrokernelKind kind) {
 }
 
 /// Who calls it together.
-enum class ThreadGroup { Thread, Warp, Group, Block, Cluster };
+enum class ThreadGroup { Thread, Lanes, Warp, Group, Block, Cluster };
 inline std::string_view name_of(ThreadGroup group) {
-    constexpr std::string_view names[] = {"thread", "warp", "group", "block", "cluster"};
+    constexpr std::string_view names[] = {"thread", "lanes", "warp", "group", "block", "cluster"};
     return names[static_cast<size_t>(group)];
 }
 

@@ -67,6 +67,8 @@ void reductions(std::vector<Microkernel>& all) {
     const Headers headers{"group", "reduce"};
     all.push_back({.id = "common.warp_reduce", .function = "warp_reduce", .doc = "over the lanes of a warp, the same bits to all of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
                    .monoids = plain_monoids, .operands = {value}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 2}, .headers = headers, .source = shuffle_source});
+    all.push_back({.id = "common.lanes_reduce", .function = "lanes_reduce", .doc = "over each group of 2, 4 or more lanes of a warp, the same bits to all of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(),
+                   .types = numbers, .monoids = plain_monoids, .operands = {value}, .group = ThreadGroup::Lanes, .most_threads = 32, .resources = {.registers = 2}, .headers = {"group", "reduce", "lanes"}, .source = shuffle_source});
     all.push_back({.id = "common.block_reduce", .function = "block_reduce", .doc = "over the threads of a block, the same bits to all of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
                    .monoids = plain_monoids, .operands = {value, scratch}, .group = ThreadGroup::Block, .most_threads = 1024, .resources = {.scratch_values = 1, .registers = 3, .barriers = 2}, .headers = headers,
                    .source = shuffle_source});

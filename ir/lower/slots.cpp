@@ -168,7 +168,31 @@ Stmt with_ring_slots(const Stmt& kernel) {
 
 // ---- resources
 
+/// Blocks that are a part of a warp run in step with those beside them: what lanes do together must not depend on the block, and nothing is in shared memory.
+static Status fits_lanes(const Loop& kernel, const Target& target) {
+    std::set<std::string> own;
+    for (const Loop* l : nest_of(kernel)) {
+        own.insert(l->var);
+        for (const Let& x : l->lets) own.insert(x.name);
+    }
+    Decls decls;
+    collect_decls({make_stmt({}, kernel)}, decls);
+    const bool shares = std::ranges::any_of(decls, [](const auto& d) { return !d.second.layout && d.second.scope != Scope::Temp; });
+    const bool apart = any_inside(kernel.body, [&](const Stmt& s) {
+        const auto* l = std::get_if<Loop>(&s->node);
+        const auto* b = std::get_if<Block>(&s->node);
+        const bool varies = l && (analysis::meet(analysis::names_in(l->extent), own) || mentions_load(l->extent));
+        const bool conditional = std::holds_alternative<If>(s->node) || std::holds_alternative<Roles>(s->node);
+        const auto meets = [](const Stmt& x) { const auto* y = std::get_if<Block>(&x->node); return y && !y->via.empty(); };
+        return ((varies && l->kind != LoopKind::Grid) || conditional ? any_inside(Body{s}, meets) : false) || (b && !b->via.empty() && b->via != "common.lanes_reduce");
+    });
+    if (!shares && !apart && target.warp % kernel.threads == 0) return ok();
+    return Diagnostic{"lower.threads", {}, fmt::format("the {} threads of the block of `{}` are a part of a warp of {}, but it {}", kernel.threads, kernel.var, target.warp, shares ? "has shared memory" : "meets in other ways than by `common.lanes_reduce`"), {},
+                      "give it whole warps with `vectorize(…, threads = 64)`"};
+}
+
 static Status fits(const Loop& kernel, const Target& target) {
+    if (kernel.threads > 1 && kernel.threads < target.warp) return fits_lanes(kernel, target);
     if (kernel.threads % target.warp || kernel.threads > 1024)
         return Diagnostic{"lower.threads", {}, fmt::format("the block of `{}` has {} threads: {} wants a multiple of {}, at most 1024", kernel.var, kernel.threads, target.name, target.warp), {}, "say so with `vectorize(…, threads = 256)`"};
     Decls decls;

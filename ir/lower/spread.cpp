@@ -14,7 +14,7 @@ bool is_collective_scan(const Block& b) {
 
 bool is_collective(const Block& b) {
     const bool reduces = std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; });
-    return is_collective_scan(b) || (reduces && (meets_in_block(b) || b.via.starts_with("common.warp_reduce")));
+    return is_collective_scan(b) || (reduces && (meets_in_block(b) || b.via.starts_with("common.warp_reduce") || b.via == "common.lanes_reduce"));
 }
 
 template <class List, class F>

@@ -55,7 +55,9 @@ void check_group(const Microkernel& m, const Place& at, const Context& context) 
     const int64_t threads = threads_of(at);
     const bool whole = m.group < ThreadGroup::Block || at.role.empty();
     need(whole, "bind.shape", fmt::format("`{}` stands in the role `{}`, but all threads of a {} call `{}` together", label, at.role, name_of(m.group), m.id), "bind one for a warp there", at.stmt->loc);
-    need(m.group == ThreadGroup::Thread || threads % warp == 0, "bind.shape", fmt::format("the {} threads of `{}` are no whole warps of {}", threads, label, warp), "", at.stmt->loc);
+    const bool few = threads > 1 && threads < warp && warp % threads == 0;
+    need(m.group != ThreadGroup::Lanes || few, "bind.shape", fmt::format("`{}` runs on {} threads, but `{}` joins 2, 4 or more lanes, fewer than the {} of a warp", label, threads, m.id, warp), "bind what joins a warp or a block", at.stmt->loc);
+    need(m.group <= ThreadGroup::Lanes || threads % warp == 0, "bind.shape", fmt::format("the {} threads of `{}` are no whole warps of {}", threads, label, warp), "", at.stmt->loc);
     need(m.group != ThreadGroup::Warp || threads == 0 || threads == warp || !at.role.empty(), "bind.shape", fmt::format("`{}` runs on {} threads, but `{}` joins one warp of {}", label, threads, m.id, warp),
          "bind what joins a block, or give the kernel one warp", at.stmt->loc);
     need(m.group != ThreadGroup::Block || threads <= m.most_threads, "bind.shape", fmt::format("`{}` runs on {} threads, but `{}` on at most {}", label, threads, m.id, m.most_threads), "", at.stmt->loc);

@@ -74,7 +74,7 @@ struct Vectorize {
         const auto loops = loops_of(at.above);
         const auto grid = std::ranges::find_if(loops, [](const Stmt& s) { return as_loop(s)->kind == LoopKind::Grid; });
         need(grid != loops.end(), "vectorize.grid", fmt::format("`{}` stands in no grid loop whose blocks could have {} threads", block_of(at).label, threads), "bind a loop around it to grid first", at.stmt->loc);
-        need(threads % warp == 0, "vectorize.warp", fmt::format("{} threads are no multiple of the {} that run in step", threads, warp), "");
+        need(threads % warp == 0 || warp % threads == 0, "vectorize.warp", fmt::format("{} threads are no multiple of the {} that run in step, and no even part of them", threads, warp), "");
         const std::string var = as_loop(*grid)->var;
         const int64_t before = as_loop(*grid)->threads;
         need(before == 0 || before == threads, "vectorize.threads", fmt::format("the blocks of `{}` have {} threads already, not {}", var, before, threads), "all statements of a kernel have the same threads: give the number once");

@@ -67,8 +67,8 @@ std::vector<std::string> names_of(const std::vector<Axis>& axes) {
     return out;
 }
 
-/// So few terms that one thread adds them up.
-constexpr int64_t few_terms = 64;
+/// So few terms that one thread adds them up; fewer where they lie in a row of their own, which lanes can share.
+constexpr int64_t few_terms = 64, few_in_a_row = 8;
 
 class Grouping {
   public:
@@ -100,7 +100,13 @@ class Grouping {
             if (!n || *n > few_terms || a.kind == AxisKind::Scan) return true;
             terms *= std::max<int64_t>(*n, 1);
         }
-        return terms > few_terms;
+        return terms > (in_a_row(b, rest) ? few_in_a_row : few_terms);
+    }
+
+    /// Does the block read along a reduced axis and nothing else, not through a window that moves with its points?
+    bool in_a_row(const Block& b, const std::vector<Axis>& reduced) const {
+        const auto x = is_pair(b.monoid) ? std::nullopt : main_load(p_, b);
+        return x && !(*x)->subscripts.empty() && std::ranges::any_of(reduced, [&](const Axis& a) { return is_name((*x)->subscripts.back(), a.name); });
     }
 
     std::string inner_of(const Block& b) const {

@@ -1,6 +1,7 @@
 #include "synth/plan/row.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/dependence.h"
@@ -54,7 +55,28 @@ bool is_of_rows(const Program& p, const Group& g, const std::string& tensor) {
     return false;
 }
 
-Row row_of(const Draft& d, const Group& g) {
+/// A lane takes about so much of a row that lanes share.
+constexpr int64_t bytes_of_lane = 16;
+
+/// Sums, maxima and the like of one value, over whole axes.
+static bool has_plain_sums(const Program& p, const Group& g) {
+    return std::ranges::all_of(g.labels, [&](const std::string& l) {
+        const Block& b = *block_named(p, l);
+        return !is_pair(b.monoid) && !is_scatter(b) && std::ranges::none_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; });
+    });
+}
+
+/// Of an element of what the first sum goes over; 0: of nothing in memory.
+static int64_t bytes_summed(const Program& p, const Group& g) {
+    for (const std::string& l : g.labels) {
+        const Block& b = *block_named(p, l);
+        const auto x = b.monoid == Monoid::None ? std::nullopt : main_load(p, b);
+        if (x) return static_cast<int64_t>(info(p.find((*x)->name)->type).bytes);
+    }
+    return 0;
+}
+
+Row row_of(const Draft& d, const Group& g, bool lanes) {
     const Program& p = d.program();
     Row r;
     int64_t points = 1;
@@ -82,14 +104,16 @@ Row row_of(const Draft& d, const Group& g) {
         if (is_wide(b, g)) wide.push_back(label);
         if (const Axis* a = analysis::axis_of(b, g.inner); a && !inner) inner = size_of(p, a->size);
     }
-    r.width = vector_width(d, wide, inner);
-    while (r.points && r.width > 2 && r.width * d.target().warp > *r.points) r.width /= 2;    // narrower, so that every lane has some
     for (const std::string& t : inputs_of(p, g)) {
         if (!is_of_rows(p, g, t)) continue;
         if (r.points) r.bytes = std::max(r.bytes, *r.points * static_cast<int64_t>(info(p.find(t)->type).bytes));
         r.reread |= readers_of(p, g, t) > 1;
     }
     for (const std::string& t : results_of(p, g.labels)) r.reread |= is_row_wide(p, g, t) && readers_of(p, g, t) > 0;
+    const int64_t bytes = r.points.value_or(0) * bytes_summed(p, g), mine = std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2, (bytes + bytes_of_lane - 1) / bytes_of_lane)));
+    if (lanes && bytes && mine < d.target().warp && has_plain_sums(p, g)) r.lanes = mine;
+    r.width = vector_width(d, wide, inner);
+    while (r.points && r.width > (r.lanes ? 1 : 2) && r.width * (r.lanes ? r.lanes : d.target().warp) > *r.points) r.width /= 2;    // narrower, so that every lane has some
     return r;
 }
 

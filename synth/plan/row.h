@@ -12,10 +12,12 @@ struct Row {
     int64_t width = 1;                ///< elements a thread takes together
     int64_t bytes = 0;                ///< of the widest input's row; 0: not known
     bool reread = false;              ///< an input or an intermediate row is used by more than one statement
+    int64_t lanes = 0;                ///< so short a row that so many of a warp have it; 0: a warp or more
     int64_t vectors() const { return (*points + width - 1) / width; }
 };
 
-Row row_of(const Draft& d, const Group& g);
+/// `lanes`: a part of a warp may have a row, if its sums are plain; else a warp at least.
+Row row_of(const Draft& d, const Group& g, bool lanes);
 
 /// Is the row of this buffer more than one cell: do its subscripts name an axis that is not one of the rows?
 bool is_row_wide(const ir::Program& p, const Group& g, const std::string& tensor);

@@ -36,6 +36,7 @@ bool is_few(const Row& r, const Target& target) { return r.rows && *r.rows < tar
 /// Threads for a row, so that each has about four vectors on their way: one warp if that is enough; long rows in one pass have more threads, and so have rows that are too few to fill the device.
 int64_t threads_of(const Row& r, const Target& target) {
     if (!r.points) return 256;
+    if (r.lanes) return r.lanes;
     if (r.vectors() <= most_of_a_warp * target.warp) return target.warp;
     const bool few = is_few(r, target), long_row = r.bytes >= 100 * 1024;
     const int64_t most = few || (long_row && r.reread) ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
@@ -153,21 +154,28 @@ class RowKernel {
 
 }  // namespace
 
-std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
-    const Row r = row_of(draft, g);
+/// The first way to hold a row that can be lowered.
+static std::optional<Draft> whole_rows(const Draft& draft, const Group& g, const Row& r) {
     std::vector<Home> homes;
+    if (r.reread && r.points && r.bytes && r.bytes <= most_registers_bytes && fits_registers(draft, g, r)) homes.push_back(Home::Registers);
+    if (r.reread && r.points && r.bytes && r.bytes <= std::min(most_shared_bytes, draft.target().shared_bytes) && !r.lanes) homes.push_back(Home::Shared);
+    homes.push_back(Home::Memory);
+    for (const Home h : homes)
+        if (auto done = RowKernel(draft, g, r, h).run(); done && done->lowers()) return done;
+    return {};
+}
+
+std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
+    const Row r = row_of(draft, g, false), part = row_of(draft, g, true);
+    if (part.lanes && !is_few(part, draft.target()))
+        if (auto done = whole_rows(draft, g, part)) return done;
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
     const bool few = is_few(r, draft.target());
     if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
         if (auto done = sliced_rows(draft, g, *r.points, r.width); done && done->lowers()) return done;
     if (few && r.points && r.bytes >= least_sliced_bytes)
         if (auto done = sliced_sums(draft, g, *r.points, r.width); done && done->lowers()) return done;
-    if (r.reread && r.points && r.bytes && r.bytes <= most_registers_bytes && fits_registers(draft, g, r)) homes.push_back(Home::Registers);
-    if (r.reread && r.points && r.bytes && r.bytes <= std::min(most_shared_bytes, draft.target().shared_bytes)) homes.push_back(Home::Shared);
-    homes.push_back(Home::Memory);
-    for (const Home h : homes)
-        if (auto done = RowKernel(draft, g, r, h).run(); done && done->lowers()) return done;
-    return {};
+    return whole_rows(draft, g, r);
 }
 
 }  // namespace acu::synth::plan
