@@ -180,7 +180,58 @@ std::string pair_fault(const std::vector<T>& in, const std::vector<int64_t>& at,
     return "";
 }
 
+/// The lists of a warp, one a lane: the values and positions of `lists` lanes, k each.
+template <class T>
+std::string top_fault(const std::vector<T>& in, const std::vector<int64_t>& at, std::span<const std::byte> bytes, size_t k, size_t lanes) {
+    const size_t n = in.size();
+    const auto values = values_of<T>(bytes.first(n * sizeof(T)));
+    const auto positions = values_of<int64_t>(bytes.subspan((n * sizeof(T) + 7) / 8 * 8));
+    for (size_t row = 0; row < n; row += k * lanes) {
+        std::vector<T> rest(in.begin() + static_cast<std::ptrdiff_t>(row), in.begin() + static_cast<std::ptrdiff_t>(row + k * lanes));
+        std::vector<int64_t> places(at.begin() + static_cast<std::ptrdiff_t>(row), at.begin() + static_cast<std::ptrdiff_t>(row + k * lanes));
+        for (size_t j = 0; j < k; ++j) {
+            const Best<T> best = best_of<T>(rest, places, false);
+            for (size_t lane = 0; lane < lanes; ++lane) {
+                const size_t i = row + lane * k + j;
+                const bool same = values[i] == best.value || (values[i] != values[i] && best.value != best.value);
+                if (positions[i] != best.position || (best.position >= 0 && !same)) return fmt::format("row {}, place {}: {} at {} instead of {} at {}", row / (k * lanes), j, values[i], positions[i], best.value, best.position);
+            }
+            for (size_t i = 0; i < places.size(); ++i)
+                if (best.position >= 0 && places[i] == best.position) places[i] = -1;
+        }
+    }
+    return "";
+}
+
+/// A list a lane: sorted by what the kernel inserts.
+template <class T>
+Trial top_trial(const Shape& s, uint32_t k, std::string kernel) {
+    Shape all = s;
+    all.threads = s.threads * k;
+    const auto in = rows<T>(all);
+    const size_t n = in.size(), lanes = s.unit;
+    const auto at = drawn_positions(n, lanes * k);
+    Trial trial{.kernel = std::move(kernel), .what = fmt::format("{}, {} threads, {} kept", ir::name_of(s.type), s.threads, k), .grid = static_cast<uint32_t>(n / all.threads), .block = s.threads, .inputs = {bytes_of(in), bytes_of(at)}};
+    trial.output_bytes = (n * sizeof(T) + 7) / 8 * 8 + n * 8;
+    trial.fault = [in, at, k, lanes](std::span<const std::byte> out) { return top_fault(in, at, out, k, lanes); };
+    return trial;
+}
+
 // ---- their kernels
+
+const char* const top_text = R"(
+extern "C" __global__ void $name(const $T* in, const i64* where, $T* out) {
+    const i64 all = (i64)gridDim.x * blockDim.x * $k, first = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * $k;
+    i64* const out_at = (i64*)((char*)out + (all * sizeof($T) + 7) / 8 * 8);
+    $T v[$k];
+    i64 p[$k];
+    for (int j = 0; j < $k; ++j) v[j] = $T(), p[j] = -1;
+    for (int j = 0; j < $k; ++j)
+        if (where[first + j] >= 0) keep_top<$k>(v, p, in[first + j], where[first + j]);
+    warp_reduce_top<$k>(v, p);
+    for (int j = 0; j < $k; ++j) out[first + j] = v[j], out_at[first + j] = p[j];
+}
+)";
 
 const char* const reduce_text = R"(
 extern "C" __global__ void $name(const $T* in, $T* out) {
@@ -266,7 +317,26 @@ Trial reduction_trial_of(const Shape& s, const std::string& kernel) {
 
 }  // namespace
 
+static TrialSet top_trials(const ir::Microkernel& m, const Target& target) {
+    TrialSet set{microkernels::headers_of(m)};
+    const auto warp = static_cast<uint32_t>(target.warp);
+    for (const DType type : m.types)
+        for (const uint32_t k : {2u, 4u, 8u, 16u}) {
+            const std::string name = fmt::format("{}_{}_{}", m.function, ir::name_of(type), k);
+            set.kernels.push_back(filled(top_text, {{"name", name}, {"k", std::to_string(k)}, {"T", device_name(type)}}));
+            for (const uint32_t threads : {warp, 3 * warp}) {
+                const Shape s{m, type, threads, 1, warp};
+                if (type == DType::F32) set.trials.push_back(top_trial<float>(s, k, name));
+                else if (type == DType::F64) set.trials.push_back(top_trial<double>(s, k, name));
+                else if (type == DType::I32) set.trials.push_back(top_trial<int32_t>(s, k, name));
+                else set.trials.push_back(top_trial<int64_t>(s, k, name));
+            }
+        }
+    return set;
+}
+
 TrialSet reduction_trials(const ir::Microkernel& m, const Target& target) {
+    if (m.monoids[0] == Monoid::TopK) return top_trials(m, target);
     TrialSet set{microkernels::headers_of(m)};
     const bool cluster = m.group == ir::ThreadGroup::Cluster, lanes = m.group == ir::ThreadGroup::Lanes;
     const auto warp = static_cast<uint32_t>(target.warp);

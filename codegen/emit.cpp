@@ -57,7 +57,7 @@ std::string device_text(const std::vector<Kernel>& kernels) {
     for (const Kernel& k : kernels) needed.insert(k.headers.begin(), k.headers.end());
     std::string text = needed.contains("async") ? "#define ACU_ASYNC 1\n" : "";
     text += microkernels::texts().at("device");
-    for (const char* name : {"group", "copy", "async", "elements", "early", "cluster", "ring", "roles", "reduce", "lanes", "scan", "online"})
+    for (const char* name : {"group", "copy", "async", "elements", "early", "cluster", "ring", "roles", "reduce", "lanes", "top", "scan", "online"})
         if (needed.contains(name)) text += "\n" + std::string(microkernels::texts().at(name));
     for (const Kernel& k : kernels) text += "\n" + k.text;
     return text;

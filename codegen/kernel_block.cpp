@@ -139,6 +139,11 @@ void KernelWriter::collective(const Block& b) {
     headers_.insert("reduce");
     line("{{");
     ++depth_;
+    if (b.monoid == Monoid::TopK) {
+        joined_top(b);
+        --depth_;
+        return line("}}");
+    }
     const std::string found = is_pair(b.monoid) ? joined_pair(b) : joined(b);
     std::string guard = to.layout ? "" : fmt::format("{}{} == 0", is_part_of_warp() ? "mine && " : "", thread_name);
     for (const Axis& a : b.axes)
@@ -183,6 +188,24 @@ std::string KernelWriter::joined(const Block& b) {
     const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts);
     const bool narrow = widened(to.type) != to.type;
     return narrow ? narrow_combined(b, to.type, state, "total") : combined(b.monoid, to.type, state, writer_.stored("total", from.type, to.type));
+}
+
+/// The best of all lanes, each compared with those of the state, which every thread has.
+void KernelWriter::joined_top(const Block& b) {
+    const std::string values = names_.buffer(b.vals[0]->name), places = names_.buffer(b.vals[1]->name);
+    const Decl &from = writer_.decl(b.vals[0]->name), &to = writer_.decl(b.outs[0].tensor);
+    headers_.insert("top");
+    for (const Axis& a : b.axes)
+        if (a.kind == AxisKind::Par) names_.alias(a.name, std::string(thread_name));
+    const auto state = [&](const Access& o) {
+        std::vector<Index> first = o.subscripts;
+        first.push_back(constant(0));
+        return writer_.element(o.tensor, first);
+    };
+    line("warp_reduce_top<{}>({}, {});", b.k, values, places);
+    pragma(whole);
+    line("for (int j = 0; j < {}; ++j)", b.k);
+    line("    if ({}[j] >= 0) keep_top<{}>(&{}, &{}, {}, {}[j]);", places, b.k, state(b.outs[0]), state(b.outs[1]), writer_.stored(values + "[j]", from.type, to.type), places);
 }
 
 std::string KernelWriter::joined_pair(const Block& b) {

@@ -73,6 +73,7 @@ class KernelWriter {
     void collective_scan(const ir::Block& b);
     std::string joined(const ir::Block& b);
     std::string joined_pair(const ir::Block& b);
+    void joined_top(const ir::Block& b);
     std::string scratch_of(ir::DType type);
     void sync(const ir::Sync& y);
 

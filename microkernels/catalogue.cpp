@@ -77,6 +77,9 @@ void reductions(std::vector<Microkernel>& all) {
                    .most_threads = 8192, .resources = {.registers = 4, .barriers = 2}, .headers = {"group", "cluster", "reduce"}, .source = "PTX ISA, barrier.cluster; mapa"});
     all.push_back({.id = "common.warp_reduce_pair", .function = "warp_reduce_pair", .doc = "the best value of a warp and its position", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
                    .monoids = best, .operands = {value, position}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 6}, .headers = headers, .source = shuffle_source});
+    all.push_back({.id = "common.warp_reduce_top", .function = "warp_reduce_top", .doc = "the best values of a warp and their positions: 2, 4, 8 or 16 of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(),
+                   .types = numbers, .monoids = {Monoid::TopK}, .operands = {value, position}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 48}, .headers = {"group", "reduce", "top"},
+                   .source = shuffle_source});
     all.push_back({.id = "common.block_reduce_pair", .function = "block_reduce_pair", .doc = "the best value of a block and its position", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
                    .monoids = best, .operands = {value, position, {"values", {Scope::Shared}, true}, {"positions", {Scope::Shared}, true}}, .group = ThreadGroup::Block, .most_threads = 1024,
                    .resources = {.scratch_values = 1, .scratch_bytes = 8, .registers = 7, .barriers = 2}, .headers = headers, .source = shuffle_source});

@@ -152,6 +152,7 @@ class Distribution {
             if (const auto dims = own_cell(axes, t.subscripts, decls_.at(t.tensor))) return l->projected(*dims);
         }
         const auto shape = constant_sizes(axes);
+        if (shape && !axes.empty() && reads_own_copy(b, axes)) return replicated_layout(*shape);
         if (!shape || axes.empty()) return axes.empty() ? std::optional(Layout(0)) : std::nullopt;
         int axis = static_cast<int>(axes.size()) - 1;
         int64_t vector = 1;
@@ -160,6 +161,15 @@ class Distribution {
         if (std::ranges::find(*shape, 0) != shape->end()) return {};
         const auto found = distribute(*shape, threads_, warp_, axis, vector);
         return found ? std::optional(found->layout) : std::nullopt;
+    }
+
+    /// Reads cells of a tile that every thread holds, another one at each point: one thread does, for registers have no computed numbers.
+    bool reads_own_copy(const Block& b, const std::vector<Axis>& axes) const {
+        return std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) {
+            const Layout* l = layout(t.tensor);
+            const bool moves = std::ranges::any_of(t.subscripts, [&](const Index& i) { return std::ranges::any_of(axes, [&](const Axis& a) { return analysis::mentions(i, a.name); }); });
+            return l && !t.write && is_replicated(*l) && l->size("reg") > 1 && moves;
+        });
     }
 
     /// Spreads the points of `axes` over the threads; `rest` run inside each.
@@ -270,15 +280,16 @@ class Distribution {
         std::vector<Decl> parts;
         for (const Access& o : b.outs) {
             const DType type = find(o.tensor).type;
-            parts.push_back(own_register(b.label + (parts.empty() ? ".part" : ".place"), parts.empty() ? widened(type) : type));
+            parts.push_back(own_register(b.label + (parts.empty() ? ".part" : ".place"), parts.empty() ? widened(type) : type, b.k));
         }
         return one_row_after_another(s, b, {fill(s, parts, b), partial(s, parts, b), combine(s, parts, b)});
     }
 
-    /// One register of each thread.
-    Decl own_register(const std::string& stem, DType type) {
+    /// One register of each thread; of the best of several, one each.
+    Decl own_register(const std::string& stem, DType type, int64_t several = 0) {
         Decl d{fresh_buffer(stem), Scope::Register, type, {}};
-        d.layout = Layout(0);
+        d.layout = several ? replicated_layout({several}) : Layout(0);
+        if (several) d.dims = {{constant(0), constant(several)}};
         made_.push_back(with_threads(d));
         decls_.insert_or_assign(d.name, d);
         return d;
@@ -306,7 +317,7 @@ class Distribution {
         return s;
     }
     Decl with_threads(Decl d) const {
-        d.dims = {{constant(0), constant(threads_)}};
+        d.dims.insert(d.dims.begin(), {constant(0), constant(threads_)});
         return d;
     }
 
@@ -314,7 +325,9 @@ class Distribution {
         Loop t = thread_loop(threads_);
         for (const Decl& part : parts) {
             const Value empty = &part == &parts[0] ? identity(b.monoid, part.type) : integer(-1, part.type);
-            t.body.push_back(with_node(s, Block{part.name + ".init", {}, {{part.name, {ir::name(t.var)}}}, Monoid::None, {empty}}));
+            Block init{part.name + ".init", {}, {{part.name, {ir::name(t.var)}}}, Monoid::None, {empty}};
+            if (b.k) init.axes = {{fresh("k"), AxisKind::Par, constant(0), constant(b.k)}}, init.outs[0].subscripts.push_back(ir::name(init.axes[0].name));
+            t.body.push_back(with_node(s, std::move(init)));
         }
         return with_node(s, std::move(t));
     }
@@ -333,7 +346,10 @@ class Distribution {
     Stmt combine(const Stmt& s, const std::vector<Decl>& parts, const Block& b) {
         const std::string j = fresh("j"), t = fresh("t");
         Block n{b.label, {}, b.outs, b.monoid, {}};
-        for (const Decl& part : parts) n.vals.push_back(load(part.name, part.type, {ir::name(j)}));
+        n.k = b.k;
+        std::vector<Index> at{ir::name(j)};
+        if (b.k) at.push_back(ir::name(fresh("k")));
+        for (const Decl& part : parts) n.vals.push_back(load(part.name, part.type, at));
         for (const Value& g : b.guards)
             if (!analysis::meet(analysis::names_in(g), reduced_names(b))) n.guards.push_back(g);
         if (parts.size() > 1) n.guards.push_back(binary(Op::Ge, n.vals[1], integer(0, parts[1].type)));
@@ -342,6 +358,7 @@ class Distribution {
             for (Access& o : n.outs) o.subscripts.insert(o.subscripts.begin(), ir::name(t));
         }
         n.axes.push_back({j, AxisKind::Red, constant(0), constant(threads_)});
+        if (b.k) n.axes.push_back({at[1]->name, AxisKind::Red, constant(0), constant(b.k)});
         n.via = b.via;
         return with_node(s, std::move(n));
     }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/pass/bind_check.h"
 
@@ -9,6 +10,8 @@ namespace {
 
 /// s += x over n!
 /// ->  s += x over n! via common.block_reduce
+constexpr int64_t most_kept = 16;
+
 struct BindReduce {
     static constexpr std::string_view name = "bind_reduce", doc = "let a microkernel join what the threads found in a reduction";
     static constexpr std::string_view picture = "s += x  over n!\n-> s += x  over n!  via common.block_reduce";
@@ -26,6 +29,7 @@ struct BindReduce {
         need(std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; }), "bind.kind", fmt::format("`{}` reduces no axis", b.label), "", loc);
         need(!is_scatter(b), "bind.kind", fmt::format("`{}` writes where the data say", b.label), "", loc);
         check_monoid(m, b, loc);
+        need(b.monoid != Monoid::TopK || (std::has_single_bit(static_cast<uint64_t>(b.k)) && b.k > 1 && b.k <= most_kept), "bind.shape", fmt::format("`{}` keeps {}, but `{}` 2, 4, 8 or 16", b.label, b.k, m.id), "", loc);
         for (size_t i = 0; i < b.outs.size(); ++i) {
             const Decl* d = buffer_at(p, at, b.outs[i].tensor);
             if (!d) continue;

@@ -57,7 +57,6 @@ class Keeper {
             else
                 need(!written(x.stmt).contains(buffer_), "keep.escapes", fmt::format("`{}` writes `{}` outside the loop `{}`", b.label, buffer_, as_loop(home_)->var),
                      "fuse it into the loop, or keep it at a loop around both", x.stmt->loc);
-            need(b.monoid != Monoid::TopK, "keep.topk", fmt::format("`{}` writes several cells of `{}` at once", b.label, buffer_), {}, x.stmt->loc);
             for (const Value& v : loads_of(b, buffer_)) need(v->args.empty(), "keep.default", fmt::format("`{}` reads `{}` outside its bounds", b.label, buffer_), "inline it first", x.stmt->loc);
         }
         need(!inside_.empty(), "keep.escapes", fmt::format("`{}` is not used in the loop `{}`", buffer_, as_loop(home_)->var));
@@ -70,15 +69,27 @@ class Keeper {
         const auto from = std::ranges::find(inside_[0].above, home_) + 1;
         need(std::all_of(from, inside_[0].above.end(), [](const Stmt& s) { return as_loop(s); }), "keep.first", fmt::format("`{}` fills `{}` under a condition or in a role", fill().label, buffer_), "keep it before roles and conditions are made");
         for (const Place& x : inside_) {
+            check_whole(x);
             const Loop* apart = divides_scope(loops_inside(x.above, home_), scope_);
             need(!apart, "keep.scope", fmt::format("`{}` runs in the {} loop `{}`, whose iterations do not share {} memory", block_of(x).label, apart ? name_of(apart->kind) : "", apart ? apart->var : "", name_of(scope_)),
                  "keep it at that loop, or in another memory", x.stmt->loc);
             for (const Touch& t : touches(block_of(x))) {
-                if (t.tensor != buffer_ || x.stmt == inside_[0].stmt) continue;
+                if (t.tensor != buffer_ || x.stmt == inside_[0].stmt || block_of(x).monoid == Monoid::TopK) continue;
                 const std::string why = uncovered(p_, inside_[0], filled(), x, t.subscripts);
                 need(why.empty(), "keep.covered", fmt::format("an iteration of `{}` may use cells of `{}` that it did not fill: {}", as_loop(home_)->var, buffer_, why), "keep it at a loop further out", x.stmt->loc);
             }
         }
+    }
+
+    /// The best of several go to the cells that were filled together.
+    void check_whole(const Place& x) const {
+        const Block& b = block_of(x);
+        if (b.monoid != Monoid::TopK) return;
+        const Access& o = *std::ranges::find(b.outs, buffer_, &Access::tensor);
+        const Index& last = filled().subscripts.back();
+        const Axis* a = last->op == IndexOp::Name ? axis_of(fill(), last->name) : nullptr;
+        const bool all = a && is_const(a->base, 0) && is_const(a->size, b.k), row = same(o.subscripts, {filled().subscripts.begin(), filled().subscripts.end() - 1});
+        need(all && row && fill().guards.size() == b.guards.size(), "keep.topk", fmt::format("`{}` does not fill the {} cells of `{}` that `{}` writes", fill().label, b.k, buffer_, b.label), {}, x.stmt->loc);
     }
 
     /// Where all subscripts are the same words, the window has a dimension for each axis in them; else the dimensions of the buffer.

@@ -283,9 +283,14 @@ ACU_DEVICE void keep_best(T& value, i64& position, T candidate, i64 at) {
 template <int K, class T>
 ACU_DEVICE void keep_top(T* values, i64* positions, T candidate, i64 at) {
     if (!better<false>(candidate, at, values[K - 1], positions[K - 1])) return;
-    int j = K - 1;
-    for (; j > 0 && better<false>(candidate, at, values[j - 1], positions[j - 1]); --j) values[j] = values[j - 1], positions[j] = positions[j - 1];
-    values[j] = candidate, positions[j] = at;
+#pragma unroll
+    for (int j = 0; j < K; ++j) {    // by constant indices, so that they stay in registers: what a place loses is the next one's candidate
+        const bool in = better<false>(candidate, at, values[j], positions[j]);
+        const T value = values[j];
+        const i64 position = positions[j];
+        values[j] = in ? candidate : value, positions[j] = in ? at : position;
+        candidate = in ? value : candidate, at = in ? position : at;
+    }
 }
 
 /// The e with offsets[e] <= t < offsets[e + 1], among `count` offsets; the last segment for what lies behind.

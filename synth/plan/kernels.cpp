@@ -101,7 +101,7 @@ void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
             d.step("bind_scan", {label}, {{"via", "common.block_scan"}}, "each thread scans a chunk, the block the sums of the chunks");
             continue;
         }
-        const std::string via = fmt::format("common.{}_reduce{}", lanes ? "lanes" : warp ? "warp" : "block", is_pair(b.monoid) ? "_pair" : "");
+        const std::string via = fmt::format("common.{}_reduce{}", lanes ? "lanes" : warp ? "warp" : "block", b.monoid == Monoid::TopK ? "_top" : is_pair(b.monoid) ? "_pair" : "");
         d.step("bind_reduce", {label}, {{"via", via}}, warp || lanes ? "lanes join by shuffles" : "the warps of the block join with one exchange in shared memory");
     }
 }
