@@ -48,7 +48,7 @@ const Variant* Emitted::variant_for(const Env& dims) const {
 
 int64_t Kernel::grid(int64_t iterations) const {
     const int64_t each = threads ? packed : block_threads;
-    return std::min((iterations + each - 1) / each, most_blocks);
+    return cluster * std::min((iterations + each - 1) / each, most_blocks);
 }
 
 /// The device text and, behind it in their order, the headers that some kernel needs.

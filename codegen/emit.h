@@ -33,9 +33,10 @@ struct Kernel {
     Alignment alignment = {};
     int64_t packed = 1;
     bool early = false;    ///< starts while the kernel before ends
+    int64_t cluster = 1;   ///< blocks that share an iteration
 
     std::string unaligned() const { return name + "_unaligned"; }
-    int64_t block() const { return threads ? threads * packed : block_threads; }
+    int64_t block() const { return threads ? threads * packed / cluster : block_threads; }
     /// Blocks of a launch with so many iterations.
     int64_t grid(int64_t iterations) const;
 };

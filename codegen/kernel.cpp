@@ -51,6 +51,7 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
     k.shared = shared_bytes_;
     k.packed = packed_;
     k.early = loop_.early;
+    k.cluster = cluster();
     k.headers = {headers_.begin(), headers_.end()};
     return k;
 }
@@ -58,7 +59,7 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
 /// The compiler may use as many registers as the tiles of a thread and its addresses need, but not so many that blocks stand alone on a multiprocessor without need.
 std::string KernelWriter::bounds() const {
     constexpr int64_t file = 65536, besides_tiles = 40, small = 4096;    // 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
-    const int64_t threads = threads_ ? threads_ * packed_ : block_threads;
+    const int64_t threads = block_size();
     const int64_t most_threads = shared_bytes_ > small ? 1536 : 1024;    // a tile in shared memory waits for itself more often
     const int64_t blocks = std::min(file / (threads * (registers_ + besides_tiles)), most_threads / threads);
     const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && blocks > 1;
@@ -66,7 +67,8 @@ std::string KernelWriter::bounds() const {
 }
 
 std::string KernelWriter::entry(const std::string& name, const std::string& body) const {
-    return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{{}}}\n", bounds(), name, parameters_, body);
+    const std::string blocks = cluster() > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster()) : "";
+    return fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}({}) {{{}}}\n", blocks, bounds(), name, parameters_, body);
 }
 
 void KernelWriter::use(const Index& e) {

@@ -35,6 +35,10 @@ Index KernelWriter::block_loops() {
         line("    const Index own = first + threadIdx.x % {} / {};", target_.warp, threads_);
         line("    const bool mine = own < blocks;");
         line("    const Index block = mine ? own : blocks - 1;");
+    } else if (cluster() > 1) {
+        headers_.insert("cluster");
+        line("const Index {} = (Index)cluster_rank() * {} + threadIdx.x;", thread_name, block_size());
+        line("for (Index block = blockIdx.x / {0}; block < blocks; block += gridDim.x / {0}) {{", cluster());
     } else if (shares_hardware_block()) {
         packed_ = warps_packed, barrier_ = warp_barrier;
         line("const Index {} = (Index)threadIdx.x % {};", thread_name, threads_);
@@ -183,6 +187,11 @@ std::string KernelWriter::joined(const Block& b) {
     const Decl &from = writer_.decl(part), &to = writer_.decl(b.outs[0].tensor);
     std::string call = fmt::format("warp_reduce<{}>({})", tag_of(b.monoid), names_.buffer(part));
     if (b.via == "common.lanes_reduce") headers_.insert("lanes"), call = fmt::format("lanes_reduce<{}, {}>({})", tag_of(b.monoid), threads_, names_.buffer(part));
+    if (b.via == "common.cluster_reduce") {
+        const std::string slot = fmt::format("slot_{}", name_of(from.type));
+        if (shared_text_.find(" " + slot + ",") == std::string::npos) share(slot, element_type(from.type), 1, static_cast<int64_t>(info(from.type).bytes), 128);
+        call = fmt::format("cluster_reduce<{0}>(block_reduce<{0}>({1}, {2}, (int)threadIdx.x, {3}), {4}, (int)threadIdx.x)", tag_of(b.monoid), names_.buffer(part), scratch_of(from.type), block_size(), slot);
+    }
     if (b.via == "common.block_reduce") call = fmt::format("block_reduce<{}>({}, {}, (int){}, {})", tag_of(b.monoid), names_.buffer(part), scratch_of(from.type), thread_name, threads_);
     line("const {} total = {};", element_type(from.type), call);
     const std::string state = writer_.element(b.outs[0].tensor, b.outs[0].subscripts);

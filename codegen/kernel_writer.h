@@ -5,6 +5,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/expression.h"
+#include "ir/lower/lower.h"
 
 namespace acu::codegen {
 
@@ -63,6 +64,9 @@ class KernelWriter {
 
     // kernel_block.cpp: what the threads of a block do together
     bool shares_hardware_block() const;
+    int64_t cluster() const { return ir::lower::cluster_of(threads_); }
+    /// Of the hardware's block.
+    int64_t block_size() const { return threads_ ? threads_ * packed_ / cluster() : block_threads; }
     bool is_part_of_warp() const { return threads_ > 0 && threads_ < target_.warp; }
     ir::Index block_loops();    ///< answers the number of blocks
     void share(const ir::Body& body);

@@ -357,7 +357,7 @@ class Launcher {
             if (!k.alignment.empty()) line(2, "const auto kernel = {} ? {} : {};", met(k.alignment, v.program), k.name, k.unaligned());
             const std::string name = k.alignment.empty() ? k.name : "kernel";
             if (k.shared > 48 * 1024) line(2, "{}", fmt::format(fmt::runtime(dialect_.more_shared), name, k.shared));
-            const std::string grid = fmt::format("(unsigned)(blocks < {0} ? blocks : {0})", most_blocks);
+            const std::string grid = fmt::format("(unsigned)({1}(blocks < {0} ? blocks : {0}))", most_blocks, k.cluster > 1 ? fmt::format("{} * ", k.cluster) : "");
             if (k.early) line(2, "launch_early({}, {}, {}, {}, queue, {});", name, grid, k.block(), k.shared, args);
             else line(2, "{}<<<{}, {}, {}, queue>>>({});", name, grid, k.block(), k.shared, args);
             line(1, "}}");

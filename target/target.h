@@ -18,6 +18,7 @@ struct Target {
     int64_t multiprocessors;      ///< of the whole chip; compute units of CDNA
     bool bf16_arithmetic;
     bool fp8_conversion;          ///< in hardware
+    int64_t most_cluster;         ///< blocks that reach each other's shared memory; 1: none do
     bool early_launch;            ///< of a kernel, while the one before it still ends
     bool mbarrier;                ///< barriers in shared memory that count arrivals, phase by phase
 };

@@ -115,6 +115,13 @@ std::vector<const Loop*> nest_of(const Loop& kernel) {
     return out;
 }
 
+int64_t cluster_of(int64_t threads) {
+    constexpr int64_t most_threads = 1024, most_of_a_block = 512;
+    int64_t blocks = 1;
+    while (threads > most_threads && threads > most_of_a_block * blocks) blocks *= 2;
+    return blocks;
+}
+
 int64_t threads_of(const Loop& kernel) { return kernel.threads ? kernel.threads : default_threads; }
 
 }  // namespace acu::ir::lower

@@ -53,5 +53,7 @@ Loop map_block_body(const Loop& kernel, const std::function<Loop(const Loop&)>& 
 std::vector<const Loop*> nest_of(const Loop& kernel);
 /// Threads of a kernel's block.
 int64_t threads_of(const Loop& kernel);
+/// How many blocks share the threads of an iteration: one, or of more than 1024 threads a cluster of as few as keep a block at 512.
+int64_t cluster_of(int64_t threads);
 
 }  // namespace acu::ir::lower

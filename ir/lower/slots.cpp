@@ -168,6 +168,28 @@ Stmt with_ring_slots(const Stmt& kernel) {
 
 // ---- resources
 
+static bool has_shared_memory(const Loop& kernel) {
+    Decls decls;
+    collect_decls({make_stmt({}, kernel)}, decls);
+    return std::ranges::any_of(decls, [](const auto& d) { return !d.second.layout && d.second.scope != Scope::Temp; });
+}
+
+/// The blocks of a cluster share nothing here but what `common.cluster_reduce` joins.
+static Status fits_cluster(const Loop& kernel, const Target& target) {
+    const int64_t blocks = cluster_of(kernel.threads);
+    const auto wrong = [&](const std::string& why) {
+        return Diagnostic{"lower.threads", {}, fmt::format("the {} threads of `{}` are {} blocks, but {}", kernel.threads, kernel.var, blocks, why), {}, "say fewer with `vectorize(…, threads = 256)`"};
+    };
+    if (blocks > target.most_cluster) return wrong(target.most_cluster == 1 ? fmt::format("{} has no clusters of blocks", target.name) : fmt::format("a cluster of {} has at most {}", target.name, target.most_cluster));
+    if (kernel.threads % (blocks * target.warp)) return wrong(fmt::format("none of whole warps of {}", target.warp));
+    if (has_shared_memory(kernel)) return wrong("what they share is not in registers");
+    const bool meets = any_inside(kernel.body, [](const Stmt& s) {
+        const auto* b = std::get_if<Block>(&s->node);
+        return (b && !b->via.empty() && b->via != "common.cluster_reduce") || std::holds_alternative<Roles>(s->node) || std::holds_alternative<Sync>(s->node);
+    });
+    return meets ? Status(wrong("they meet in other ways than by `common.cluster_reduce`")) : ok();
+}
+
 /// Blocks that are a part of a warp run in step with those beside them: what lanes do together must not depend on the block, and nothing is in shared memory.
 static Status fits_lanes(const Loop& kernel, const Target& target) {
     std::set<std::string> own;
@@ -175,9 +197,7 @@ static Status fits_lanes(const Loop& kernel, const Target& target) {
         own.insert(l->var);
         for (const Let& x : l->lets) own.insert(x.name);
     }
-    Decls decls;
-    collect_decls({make_stmt({}, kernel)}, decls);
-    const bool shares = std::ranges::any_of(decls, [](const auto& d) { return !d.second.layout && d.second.scope != Scope::Temp; });
+    const bool shares = has_shared_memory(kernel);
     const bool apart = any_inside(kernel.body, [&](const Stmt& s) {
         const auto* l = std::get_if<Loop>(&s->node);
         const auto* b = std::get_if<Block>(&s->node);
@@ -193,7 +213,8 @@ static Status fits_lanes(const Loop& kernel, const Target& target) {
 
 static Status fits(const Loop& kernel, const Target& target) {
     if (kernel.threads > 1 && kernel.threads < target.warp) return fits_lanes(kernel, target);
-    if (kernel.threads % target.warp || kernel.threads > 1024)
+    if (cluster_of(kernel.threads) > 1) return fits_cluster(kernel, target);
+    if (kernel.threads % target.warp)
         return Diagnostic{"lower.threads", {}, fmt::format("the block of `{}` has {} threads: {} wants a multiple of {}, at most 1024", kernel.var, kernel.threads, target.name, target.warp), {}, "say so with `vectorize(…, threads = 256)`"};
     Decls decls;
     collect_decls({make_stmt({}, kernel)}, decls);

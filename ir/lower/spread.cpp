@@ -6,7 +6,7 @@
 
 namespace acu::ir::lower {
 
-bool meets_in_block(const Block& b) { return b.via.starts_with("common.block_reduce") || is_collective_scan(b); }
+bool meets_in_block(const Block& b) { return b.via.starts_with("common.block_reduce") || b.via == "common.cluster_reduce" || is_collective_scan(b); }
 
 bool is_collective_scan(const Block& b) {
     return b.via == "common.block_scan" && b.outs.size() == 2 && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; });

@@ -19,7 +19,7 @@ struct Vectorize {
         int64_t width = 1, threads = 0;
         static constexpr auto fields = std::tuple{
             required("width", &Params::width, +[] { return integers(1, 64, {1, 2, 4, 8, 16}); }, "elements, a power of two; of what lies in memory at most 32 bytes"),
-            optional("threads", &Params::threads, +[] { return integers(0, 1024, {64, 128, 256, 512}); }, "threads of a block of this kernel; 0: not decided here")};
+            optional("threads", &Params::threads, +[] { return integers(0, 8192, {64, 128, 256, 512}); }, "threads of a block of this kernel; a part of a warp: of several; more than 1024: of a cluster of blocks; 0: not decided here")};
     };
 
     static Rewrite apply(const Site& site, const Params& p, const Context& context) {

@@ -57,7 +57,7 @@ std::vector<runtime::Launch> launches_of(const codegen::Variant& v, const Argume
         const int64_t cells = ir::evaluate(k.cells, arguments.dims);
         if (cells <= 0) continue;
         runtime::Launch l{is_met(k.alignment, arguments.dims, buffers) ? k.name : k.unaligned(), static_cast<uint32_t>(k.grid(cells)), static_cast<uint32_t>(k.block()), {}};
-        l.shared = static_cast<uint32_t>(k.shared);
+        l.shared = static_cast<uint32_t>(k.shared), l.cluster = static_cast<uint32_t>(k.cluster);
         for (const codegen::KernelArgument& a : k.arguments) {
             const Decl* d = v.program.find(a.name);
             switch (a.kind) {

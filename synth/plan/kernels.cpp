@@ -93,7 +93,7 @@ bool vectorize_inside(Draft& d, const std::string& loop, int64_t width, int64_t 
 }
 
 void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
-    const bool warp = threads == d.target().warp, lanes = threads < d.target().warp;
+    const bool warp = threads == d.target().warp, lanes = threads < d.target().warp, cluster = threads > 1024;
     for (const std::string& label : labels_inside(d.program(), loop)) {
         const Block& b = *block_named(d.program(), label);
         if (b.monoid == Monoid::None || !b.via.empty()) continue;
@@ -101,8 +101,8 @@ void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
             d.step("bind_scan", {label}, {{"via", "common.block_scan"}}, "each thread scans a chunk, the block the sums of the chunks");
             continue;
         }
-        const std::string via = fmt::format("common.{}_reduce{}", lanes ? "lanes" : warp ? "warp" : "block", b.monoid == Monoid::TopK ? "_top" : is_pair(b.monoid) ? "_pair" : "");
-        d.step("bind_reduce", {label}, {{"via", via}}, warp || lanes ? "lanes join by shuffles" : "the warps of the block join with one exchange in shared memory");
+        const std::string via = fmt::format("common.{}_reduce{}", lanes ? "lanes" : warp ? "warp" : cluster ? "cluster" : "block", b.monoid == Monoid::TopK ? "_top" : is_pair(b.monoid) ? "_pair" : "");
+        d.step("bind_reduce", {label}, {{"via", via}}, warp || lanes ? "lanes join by shuffles" : cluster ? "the blocks of a cluster join through each other's shared memory" : "the warps of the block join with one exchange in shared memory");
     }
 }
 

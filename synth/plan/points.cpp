@@ -66,6 +66,15 @@ bool shares_most_loads(const Program& p, const Block& b) {
     return shared > own;
 }
 
+/// Does a point take functions of many instructions?
+bool is_long(const Program& p, const Group& g) {
+    bool found = false;
+    for (const std::string& l : g.labels)
+        for (const Value& v : block_named(p, l)->vals)
+            visit(v, [&](const ValueNode& n) { found |= n.op == Op::Call && (n.name == "erf" || n.name == "tanh" || n.name == "pow" || n.name == "sin" || n.name == "cos"); });
+    return found;
+}
+
 /// for n.o, m.o { x.t: shared = x[…] along its rows;  y = x.t[…] along those of y }
 std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tensor, const std::string& along) {
     const Block& b = *block_named(d.program(), g.labels[0]);
@@ -77,12 +86,19 @@ std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tens
         return size && 2 * *size <= side ? std::optional(std::max<int64_t>(1, *size)) : std::nullopt;
     };
     const int64_t shortest = std::min(short_side(g.inner).value_or(side), short_side(along).value_or(side)), longest = std::min(side * side / shortest, 8 * side);
-    for (const std::string& r : g.rows) tile.emplace_back(r, r == g.inner || r == along ? short_side(r).value_or(longest) : 1);
+    const auto long_side = [&](const std::string& r) {    // what is read is read in runs of two lines
+        const auto size = size_of(d.program(), analysis::axis_of(b, r)->size);
+        return r == along && shortest == side && (!size || *size >= 2 * side) ? 2 * side : longest;
+    };
+    for (const std::string& r : g.rows) tile.emplace_back(r, r == g.inner || r == along ? short_side(r).value_or(long_side(r)) : 1);
+    int64_t cells = 1;
+    for (const auto& [r, n] : tile) cells *= n;
+    const int64_t threads = cells > side * side ? 512 : 256;
     if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("tiles with runs on both sides: `{}` is read along `{}` and written along `{}`", tensor, along, g.inner))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     if (!d.step("stage", {tensor}, {{"at", loop}, {"in", "shared"}, {"by", "box"}}, "through shared memory, so that both sides move neighbours together")) return {};
     d.step("swizzle", {tensor + ".t"}, {{"pattern", std::string(side * bytes >= 128 ? "128" : "64")}, {"rows", 16 / bytes}}, "threads beside each other, who take 16 bytes down a column each, find them in different banks");
-    if (!vectorize_inside(d, loop, 16 / bytes, 256, "16 bytes a thread")) return {};
+    if (!vectorize_inside(d, loop, 16 / bytes, threads, "16 bytes a thread")) return {};
     return d;
 }
 
@@ -97,9 +113,9 @@ std::optional<Draft> points_kernel(Draft d, const Group& g) {
     const Block& b = *block_named(d.program(), g.labels[0]);
     const auto inner = size_of(d.program(), analysis::axis_of(b, g.inner)->size);
     const int64_t width = is_scatter(b) ? 1 : has_strided_window(b, g.inner) ? (inner && *inner % 2 ? 1 : 2) : vector_width(d, g.labels, inner);
-    const int64_t each = is_scatter(b) || shares_most_loads(d.program(), b) ? 4 * width : width;
+    const int64_t each = is_scatter(b) || shares_most_loads(d.program(), b) ? 4 * width : is_long(d.program(), g) || has_strided_window(b, g.inner) ? 2 * width : width;
     const pass::Sizes tile = tile_of(d, g, block_threads * each, width);
-    const char* why = is_scatter(b) ? "neighbouring threads add to neighbouring cells" : each > width ? "the points of a thread share most of what they load" : "many small blocks keep the memory busy";
+    const char* why = is_scatter(b) ? "neighbouring threads add to neighbouring cells" : each > 2 * width ? "the points of a thread share most of what they load" : each > width ? "a thread loads the next points while it computes these" : "many small blocks keep the memory busy";
     if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("{} points a block, {} a thread: {}", block_threads * each, each, why))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     for (const std::string& t : results_of(d.program(), g.labels))

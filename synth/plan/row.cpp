@@ -111,9 +111,9 @@ Row row_of(const Draft& d, const Group& g, bool lanes) {
     }
     for (const std::string& t : results_of(p, g.labels)) r.reread |= is_row_wide(p, g, t) && readers_of(p, g, t) > 0;
     const int64_t bytes = r.points.value_or(0) * bytes_summed(p, g), mine = std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2, (bytes + bytes_of_lane - 1) / bytes_of_lane)));
-    if (lanes && bytes && mine < d.target().warp && has_plain_sums(p, g)) r.lanes = mine;
+    if (lanes && bytes && mine < d.target().warp && has_plain_sums(p, g)) r.threads = mine;
     r.width = vector_width(d, wide, inner);
-    while (r.points && r.width > (r.lanes ? 1 : 2) && r.width * (r.lanes ? r.lanes : d.target().warp) > *r.points) r.width /= 2;    // narrower, so that every lane has some
+    while (r.points && r.width > (r.threads ? 1 : 2) && r.width * (r.threads ? r.threads : d.target().warp) > *r.points) r.width /= 2;    // narrower, so that every lane has some
     return r;
 }
 

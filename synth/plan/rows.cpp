@@ -22,6 +22,8 @@ constexpr int64_t most_registers_bytes = 64 * 1024, most_shared_bytes = 192 * 10
 constexpr int64_t most_of_a_warp = 2;
 /// Rows of which nothing wide is kept and that are longer go in slices; others where a block cannot hold them, or where there are too few to fill the device.
 constexpr int64_t least_sliced_bytes = 32 * 1024, least_sliced_bytes_kept = 96 * 1024;
+/// Rows of which something wide is kept and that are longer have a cluster of blocks each.
+constexpr int64_t least_of_a_cluster = 128 * 1024;
 
 /// Whole warps that share the vectors evenly, each thread between half and twice as many as wanted; 0: no such number.
 int64_t even_threads(int64_t vectors, int64_t each, int64_t warp, int64_t most) {
@@ -36,7 +38,7 @@ bool is_few(const Row& r, const Target& target) { return r.rows && *r.rows < tar
 /// Threads for a row, so that each has about four vectors on their way: one warp if that is enough; long rows in one pass have more threads, and so have rows that are too few to fill the device.
 int64_t threads_of(const Row& r, const Target& target) {
     if (!r.points) return 256;
-    if (r.lanes) return r.lanes;
+    if (r.threads) return r.threads;
     if (r.vectors() <= most_of_a_warp * target.warp) return target.warp;
     const bool few = is_few(r, target), long_row = r.bytes >= 100 * 1024;
     const int64_t most = few || (long_row && r.reread) ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
@@ -158,19 +160,32 @@ class RowKernel {
 static std::optional<Draft> whole_rows(const Draft& draft, const Group& g, const Row& r) {
     std::vector<Home> homes;
     if (r.reread && r.points && r.bytes && r.bytes <= most_registers_bytes && fits_registers(draft, g, r)) homes.push_back(Home::Registers);
-    if (r.reread && r.points && r.bytes && r.bytes <= std::min(most_shared_bytes, draft.target().shared_bytes) && !r.lanes) homes.push_back(Home::Shared);
+    if (r.reread && r.points && r.bytes && r.bytes <= std::min(most_shared_bytes, draft.target().shared_bytes) && r.threads == 0) homes.push_back(Home::Shared);
     homes.push_back(Home::Memory);
     for (const Home h : homes)
         if (auto done = RowKernel(draft, g, r, h).run(); done && done->lowers()) return done;
     return {};
 }
 
+/// A row that the registers of several blocks hold, which a block and its shared memory do not.
+static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r) {
+    constexpr int64_t most_of_a_block = 512;
+    const int64_t points = most_of_a_block * draft.target().most_cluster * most_of_a_thread;
+    if (draft.target().most_cluster == 1 || !r.reread || !r.points || *r.points > points) return {};
+    r.threads = even_threads(r.vectors(), most_of_a_thread / r.width, draft.target().warp * draft.target().most_cluster, most_of_a_block * draft.target().most_cluster);
+    if (!r.threads) r.threads = most_of_a_block * draft.target().most_cluster;
+    auto done = RowKernel(draft, g, r, Home::Registers).run();
+    return done && done->lowers() ? done : std::nullopt;
+}
+
 std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
     const Row r = row_of(draft, g, false), part = row_of(draft, g, true);
-    if (part.lanes && !is_few(part, draft.target()))
+    if (part.threads && !is_few(part, draft.target()))
         if (auto done = whole_rows(draft, g, part)) return done;
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
     const bool few = is_few(r, draft.target());
+    if (kept && r.bytes > least_of_a_cluster)
+        if (auto done = rows_of_clusters(draft, g, r)) return done;
     if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
         if (auto done = sliced_rows(draft, g, *r.points, r.width); done && done->lowers()) return done;
     if (few && r.points && r.bytes >= least_sliced_bytes)
