@@ -187,6 +187,7 @@ std::vector<const Decl*> KernelWriter::outs() const {
 
 void KernelWriter::declare(const Decl& d) {
     if (threads_ && !d.layout) return;    // shared: declared at the top
+    if (d.layout && d.scope == Scope::Shared) return share_own(d);
     buffers_[d.name] = &d;
     Index count = constant(1);
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;

@@ -88,6 +88,17 @@ void KernelWriter::share(const Decl& d) {
     share(names_.buffer(d.name), element_type(d.type), std::max<int64_t>(1, count), std::max<int64_t>(bytes, alignment), alignment);
 }
 
+/// Each thread has its own cells: T* const x_t = &x_t_all[thread * stride]
+void KernelWriter::share_own(const Decl& d) {
+    buffers_[d.name] = &d;
+    registers_ += 2;    // its address
+    headers_.insert("elements");
+    const int64_t stride = lower::own_memory_stride(d), bytes = block_size() * stride * static_cast<int64_t>(info(d.type).bytes);
+    const std::string all = names_.fresh(d.name + "_all");
+    share(all, element_type(d.type), block_size() * stride, bytes, 128);
+    line("{0}* const {1} = &{2}[threadIdx.x * {3}];", element_type(d.type), names_.buffer(d.name), all, stride);
+}
+
 void KernelWriter::share(const Body& stmts) {
     for (const Stmt& s : stmts) {
         if (const auto* l = std::get_if<Loop>(&s->node))

@@ -24,7 +24,8 @@ std::optional<Chunk> chunk_of(const Block& b) {
 
 /// Do neighbours along the axis stand side by side in memory?
 bool side_by_side(const Decl& d, const std::vector<Index>& subscripts, const std::string& axis) {
-    if (d.layout || d.strided || d.dims.empty() || d.scope == Scope::Register || d.scope == Scope::Param) return false;
+    const bool registers = d.layout && d.scope != Scope::Shared;
+    if (registers || d.strided || d.dims.empty() || d.scope == Scope::Register || d.scope == Scope::Param) return false;
     for (size_t i = 0; i + 1 < subscripts.size(); ++i)
         if (analysis::mentions(subscripts[i], axis)) return false;
     const auto last = analysis::affine(subscripts.back(), axis);

@@ -71,6 +71,7 @@ class KernelWriter {
     ir::Index block_loops();    ///< answers the number of blocks
     void share(const ir::Body& body);
     void share(const ir::Decl& d);
+    void share_own(const ir::Decl& d);
     std::string share(const std::string& name, std::string_view type, int64_t count, int64_t bytes, int64_t alignment);
     void thread_loop(const ir::Loop& l);
     void collective(const ir::Block& b);

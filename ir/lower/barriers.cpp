@@ -58,6 +58,7 @@ class Placement {
     bool shared(const std::string& buffer) const {
         const auto it = decls_.find(buffer);
         if (it == decls_.end() || between_.contains(buffer)) return false;    // who fills or reads a version waits for it
+        if (it->second.layout) return false;    // each thread has its own cells
         const Scope s = it->second.scope;
         return s == Scope::Shared || s == Scope::Cluster || s == Scope::Temp || s == Scope::Out;
     }

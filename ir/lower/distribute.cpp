@@ -194,7 +194,7 @@ class Distribution {
 
     /// Does the block touch a tile that is spread over registers?
     bool has_own_registers(const Block& b) const {
-        return std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) { return layout(t.tensor) && !is_replicated(*layout(t.tensor)); });
+        return std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) { return layout(t.tensor) && !is_replicated(*layout(t.tensor)) && decls_.find(t.tensor)->second.scope == Scope::Register; });
     }
 
     static Index term(const IndexTerm& t, const std::map<std::string, Index>& inputs) {

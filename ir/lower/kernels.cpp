@@ -122,6 +122,11 @@ int64_t cluster_of(int64_t threads) {
     return blocks;
 }
 
+int64_t own_memory_stride(const Decl& tile) {
+    const auto size = static_cast<int64_t>(info(tile.type).bytes), pieces = (tile.layout->size("reg") * size + 15) / 16;
+    return (pieces | 1) * 16 / size;
+}
+
 int64_t threads_of(const Loop& kernel) { return kernel.threads ? kernel.threads : default_threads; }
 
 }  // namespace acu::ir::lower

@@ -13,18 +13,21 @@ constexpr int64_t most_replicated = 8;
 /// More registers of one tile than this do not stay registers.
 constexpr int64_t most_registers = 128;
 
+/// Cells of a thread in shared memory that no other thread uses.
+constexpr int64_t most_of_own_memory = 512;
+
 enum class Place { Replicated, Spread, Shared };
 
 /// Owner computes: a thread runs the points of the cells that it owns. A tile stays in registers where every user finds its own cells in its own thread; a tile
 /// about which users disagree goes through shared memory, where all see it.
 class Inference {
   public:
-    Inference(const Loop& kernel, const Target& target) : threads_(threads_of_tiles(kernel)), warp_(target.warp) {
+    Inference(const Loop& kernel, const Target& target) : threads_(threads_of_tiles(kernel)), warp_(target.warp), cluster_(cluster_of(kernel.threads) > 1) {
         Decls all;
         collect_decls(kernel.body, all);
         for (const Decl& d : kernel.allocs) all.insert_or_assign(d.name, d);
         for (const auto& [n, d] : all)
-            if (d.scope == Scope::Register) tiles_.emplace(n, d);
+            if (d.scope == Scope::Register || (cluster_ && d.scope == Scope::Shared)) tiles_.emplace(n, d);
         gather(kernel.body);
         start();
         while (demote_one()) {}
@@ -151,14 +154,15 @@ class Inference {
             }
         if (shape->empty()) return Layout(0);
         const auto found = distribute(*shape, threads_of(d.name), warp_, axis, vector);
-        if (!found || found->layout.size("reg") > most_registers) return {};
+        if (!found || found->layout.size("reg") > (d.scope == Scope::Shared ? most_of_own_memory : most_registers)) return {};
         return found->layout;
     }
 
     void settle(Decl& d) {
         const Place where = place_.at(d.name);
         if (where == Place::Shared) d.scope = Scope::Shared;
-        else d.layout = where == Place::Replicated ? replicated_layout(*constant_sizes(d.dims)) : layout_of(d);
+        if (where == Place::Replicated) d.scope = Scope::Register;
+        if (where != Place::Shared) d.layout = where == Place::Replicated ? replicated_layout(*constant_sizes(d.dims)) : layout_of(d);
     }
 
     int64_t threads_of(const std::string& tile) const {
@@ -168,6 +172,7 @@ class Inference {
 
     std::map<std::string, int64_t> threads_;    ///< by tile
     int64_t warp_;
+    bool cluster_;    ///< its blocks share no memory: of shared memory, too, each thread has its own cells
     Decls tiles_;
     std::vector<const Block*> blocks_;
     std::set<std::string> outside_;    ///< read by conditions

@@ -183,6 +183,12 @@ static Status fits_cluster(const Loop& kernel, const Target& target) {
     if (blocks > target.most_cluster) return wrong(target.most_cluster == 1 ? fmt::format("{} has no clusters of blocks", target.name) : fmt::format("a cluster of {} has at most {}", target.name, target.most_cluster));
     if (kernel.threads % (blocks * target.warp)) return wrong(fmt::format("none of whole warps of {}", target.warp));
     if (has_shared_memory(kernel)) return wrong("what they share is not in registers");
+    Decls decls;
+    collect_decls({make_stmt({}, kernel)}, decls);
+    int64_t bytes = 512;    // for what they join
+    for (const auto& [n, d] : decls)
+        if (d.scope == Scope::Shared) bytes += kernel.threads / blocks * own_memory_stride(d) * static_cast<int64_t>(info(d.type).bytes);
+    if (bytes > target.shared_bytes) return wrong(fmt::format("each needs {} bytes of shared memory, and {} has {}", bytes, target.name, target.shared_bytes));
     const bool meets = any_inside(kernel.body, [](const Stmt& s) {
         const auto* b = std::get_if<Block>(&s->node);
         return (b && !b->via.empty() && b->via != "common.cluster_reduce") || std::holds_alternative<Roles>(s->node) || std::holds_alternative<Sync>(s->node);

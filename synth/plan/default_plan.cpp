@@ -25,10 +25,18 @@ void cap_axes(Draft& d, const Group& g, const SizeClass& c) {
     }
 }
 
+bool scatters(const Loop& l) {
+    return any_inside(l.body, [](const Stmt& s) {
+        const auto* b = std::get_if<Block>(&s->node);
+        return b && is_scatter(*b);
+    });
+}
+
+/// But those that scatter: their atomic operations gain nothing.
 void start_early(Draft& d) {
     const Body kernels = d.program().body;
     for (size_t i = 1; i < kernels.size(); ++i)
-        if (const auto* l = std::get_if<Loop>(&kernels[i]->node); l && l->kind == LoopKind::Grid) d.step("pdl", {l->var}, {}, "its blocks start while the last ones of the kernel before it run");
+        if (const auto* l = std::get_if<Loop>(&kernels[i]->node); l && l->kind == LoopKind::Grid && !scatters(*l)) d.step("pdl", {l->var}, {}, "its blocks start while the last ones of the kernel before it run");
 }
 
 std::vector<pass::Step> steps_for(const Program& loops, const Target& target, const SizeClass& c) {

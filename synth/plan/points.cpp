@@ -86,19 +86,12 @@ std::optional<Draft> transposed(Draft d, const Group& g, const std::string& tens
         return size && 2 * *size <= side ? std::optional(std::max<int64_t>(1, *size)) : std::nullopt;
     };
     const int64_t shortest = std::min(short_side(g.inner).value_or(side), short_side(along).value_or(side)), longest = std::min(side * side / shortest, 8 * side);
-    const auto long_side = [&](const std::string& r) {    // what is read is read in runs of two lines
-        const auto size = size_of(d.program(), analysis::axis_of(b, r)->size);
-        return r == along && shortest == side && (!size || *size >= 2 * side) ? 2 * side : longest;
-    };
-    for (const std::string& r : g.rows) tile.emplace_back(r, r == g.inner || r == along ? short_side(r).value_or(long_side(r)) : 1);
-    int64_t cells = 1;
-    for (const auto& [r, n] : tile) cells *= n;
-    const int64_t threads = cells > side * side ? 512 : 256;
+    for (const std::string& r : g.rows) tile.emplace_back(r, r == g.inner || r == along ? short_side(r).value_or(longest) : 1);
     if (!d.step("fuse", g.labels, {{"over", tile}, {"kind", "grid"}}, fmt::format("tiles with runs on both sides: `{}` is read along `{}` and written along `{}`", tensor, along, g.inner))) return {};
     const std::string loop = loop_around(d.program(), g.labels[0]);
     if (!d.step("stage", {tensor}, {{"at", loop}, {"in", "shared"}, {"by", "box"}}, "through shared memory, so that both sides move neighbours together")) return {};
     d.step("swizzle", {tensor + ".t"}, {{"pattern", std::string(side * bytes >= 128 ? "128" : "64")}, {"rows", 16 / bytes}}, "threads beside each other, who take 16 bytes down a column each, find them in different banks");
-    if (!vectorize_inside(d, loop, 16 / bytes, threads, "16 bytes a thread")) return {};
+    if (!vectorize_inside(d, loop, 16 / bytes, 256, "16 bytes a thread")) return {};
     return d;
 }
 

@@ -57,6 +57,8 @@ bool is_of_rows(const Program& p, const Group& g, const std::string& tensor) {
 
 /// A lane takes about so much of a row that lanes share.
 constexpr int64_t bytes_of_lane = 16;
+/// Fewer rows would not fill the device.
+constexpr int64_t least_for_lanes = 32 * 1024;
 
 /// Sums, maxima and the like of one value, over whole axes.
 static bool has_plain_sums(const Program& p, const Group& g) {
@@ -111,7 +113,7 @@ Row row_of(const Draft& d, const Group& g, bool lanes) {
     }
     for (const std::string& t : results_of(p, g.labels)) r.reread |= is_row_wide(p, g, t) && readers_of(p, g, t) > 0;
     const int64_t bytes = r.points.value_or(0) * bytes_summed(p, g), mine = std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2, (bytes + bytes_of_lane - 1) / bytes_of_lane)));
-    if (lanes && bytes && mine < d.target().warp && has_plain_sums(p, g)) r.threads = mine;
+    if (lanes && bytes && r.rows && *r.rows >= least_for_lanes && mine < d.target().warp && has_plain_sums(p, g)) r.threads = mine;
     r.width = vector_width(d, wide, inner);
     while (r.points && r.width > (r.threads ? 1 : 2) && r.width * (r.threads ? r.threads : d.target().warp) > *r.points) r.width /= 2;    // narrower, so that every lane has some
     return r;

@@ -16,7 +16,7 @@ struct Row {
     int64_t vectors() const { return (*points + width - 1) / width; }
 };
 
-/// `lanes`: a part of a warp may have a row, if its sums are plain; else a warp at least.
+/// `lanes`: a part of a warp may have a row, if there are many and their sums are plain; else a warp at least.
 Row row_of(const Draft& d, const Group& g, bool lanes);
 
 /// Is the row of this buffer more than one cell: do its subscripts name an axis that is not one of the rows?

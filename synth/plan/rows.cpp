@@ -22,8 +22,8 @@ constexpr int64_t most_registers_bytes = 64 * 1024, most_shared_bytes = 192 * 10
 constexpr int64_t most_of_a_warp = 2;
 /// Rows of which nothing wide is kept and that are longer go in slices; others where a block cannot hold them, or where there are too few to fill the device.
 constexpr int64_t least_sliced_bytes = 32 * 1024, least_sliced_bytes_kept = 96 * 1024;
-/// Rows of which something wide is kept and that are longer have a cluster of blocks each.
-constexpr int64_t least_of_a_cluster = 128 * 1024;
+/// Rows of which something wide is kept and that are longer have a cluster of blocks each, of so many threads.
+constexpr int64_t least_of_a_cluster = 128 * 1024, block_of_cluster = 512;
 
 /// Whole warps that share the vectors evenly, each thread between half and twice as many as wanted; 0: no such number.
 int64_t even_threads(int64_t vectors, int64_t each, int64_t warp, int64_t most) {
@@ -112,7 +112,8 @@ class RowKernel {
     /// What would have to be stored, or costs less than the registers that it takes, is computed again where it is used.
     void inline_wide() {
         const bool stored = home_ == Home::Memory;
-        int64_t room = most_shared_bytes / 2 - r_.bytes;    // beside a row of the input, so that two blocks fit
+        const int64_t blocks = std::max<int64_t>(1, r_.threads / block_of_cluster);
+        int64_t room = blocks * most_shared_bytes / 2 - r_.bytes;    // beside a row of the input, so that two blocks fit
         for (const std::string& t : wide_temporaries(d_.program(), g_)) {
             const bool once = readers_of(d_.program(), g_, t) == 1, cheap = is_cheap(d_.program(), g_, t);
             const int64_t bytes = r_.points.value_or(0) * static_cast<int64_t>(info(d_.program().find(t)->type).bytes);
@@ -167,14 +168,15 @@ static std::optional<Draft> whole_rows(const Draft& draft, const Group& g, const
     return {};
 }
 
-/// A row that the registers of several blocks hold, which a block and its shared memory do not.
+/// A row that is too long for one block: a cluster has it. Where there is one for each cluster that fits, in registers, so that nothing stands between its loads and its sums; else in shared
+/// memory, so that several clusters take turns.
 static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r) {
-    constexpr int64_t most_of_a_block = 512;
-    const int64_t points = most_of_a_block * draft.target().most_cluster * most_of_a_thread;
-    if (draft.target().most_cluster == 1 || !r.reread || !r.points || *r.points > points) return {};
-    r.threads = even_threads(r.vectors(), most_of_a_thread / r.width, draft.target().warp * draft.target().most_cluster, most_of_a_block * draft.target().most_cluster);
-    if (!r.threads) r.threads = most_of_a_block * draft.target().most_cluster;
-    auto done = RowKernel(draft, g, r, Home::Registers).run();
+    const int64_t blocks = draft.target().most_cluster;
+    if (blocks == 1 || !r.reread || !r.points) return {};
+    const bool alone = r.rows && *r.rows * blocks <= draft.target().multiprocessors;
+    if (alone && *r.points > block_of_cluster * blocks * most_of_a_thread) return {};
+    r.threads = block_of_cluster * (!alone && r.bytes <= 256 * 1024 ? blocks / 2 : blocks);
+    auto done = RowKernel(draft, g, r, alone ? Home::Registers : Home::Shared).run();
     return done && done->lowers() ? done : std::nullopt;
 }
 

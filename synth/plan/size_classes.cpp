@@ -19,6 +19,7 @@ struct Length {
     bool few;
 };
 constexpr Length lengths[] = {{64, false}, {512, false}, {1024, true}, {2048, false}, {4096, true}, {8192, false}, {12288, false}, {16384, true}, {32768, true}, {51200, true}, {65536, false}, {131072, true}};
+constexpr int64_t least_of_clusters = 51200;
 constexpr int64_t sides[] = {1, 8};
 
 /// Open dimensions that are sizes of axes of the group: of those that are rows, or of the others.
@@ -42,16 +43,17 @@ std::set<std::string> dims_of(const Program& p, const std::vector<Group>& groups
 
 std::vector<SizeClass> row_classes(const std::string& length, const std::string& rows, const Target& target) {
     std::vector<SizeClass> out;
-    const auto few = [&](SizeClass c) {
-        c.emplace(rows, target.multiprocessors - 1);
+    const auto few = [&](SizeClass c, int64_t most) {
+        c.emplace(rows, most);
         out.push_back(std::move(c));
     };
     if (!length.empty())
         for (const auto& [points, has_few] : lengths) {
-            if (!rows.empty() && has_few) few({{length, points}});
+            if (!rows.empty() && points >= least_of_clusters && target.most_cluster > 1) few({{length, points}}, target.multiprocessors / target.most_cluster);
+            if (!rows.empty() && has_few) few({{length, points}}, target.multiprocessors - 1);
             out.push_back({{length, points}});
         }
-    if (!rows.empty()) few({});
+    if (!rows.empty()) few({}, target.multiprocessors - 1);
     out.emplace_back();
     return out;
 }
