@@ -168,30 +168,35 @@ static std::optional<Draft> whole_rows(const Draft& draft, const Group& g, const
     return {};
 }
 
-/// A row that is too long for one block: a cluster has it. Where there is one for each cluster that fits, in registers, so that nothing stands between its loads and its sums; else in shared
-/// memory, so that several clusters take turns.
-static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r) {
+/// A row that is too long for one block: a cluster has it, in registers, so that nothing stands between its loads and its sums, or in shared memory, so that several clusters take turns.
+static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r, Home home) {
     const int64_t blocks = draft.target().most_cluster;
-    if (blocks == 1 || !r.reread || !r.points) return {};
-    const bool alone = r.rows && *r.rows * blocks <= draft.target().multiprocessors;
-    if (alone && *r.points > block_of_cluster * blocks * most_of_a_thread) return {};
-    r.threads = block_of_cluster * (!alone && r.bytes <= 256 * 1024 ? blocks / 2 : blocks);
-    auto done = RowKernel(draft, g, r, alone ? Home::Registers : Home::Shared).run();
+    if (blocks == 1 || !r.reread || !r.points || r.bytes <= least_of_a_cluster) return {};
+    if (home == Home::Registers && *r.points > block_of_cluster * blocks * most_of_a_thread) return {};
+    r.threads = block_of_cluster * (home == Home::Shared && r.bytes <= 256 * 1024 ? blocks / 2 : blocks);
+    auto done = RowKernel(draft, g, r, home).run();
     return done && done->lowers() ? done : std::nullopt;
+}
+
+/// Long rows: several blocks for each, of which there are many or few.
+static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const Row& r) {
+    const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
+    const bool few = is_few(r, draft.target()), alone = r.rows && *r.rows * draft.target().most_cluster <= draft.target().multiprocessors;
+    const auto lowered = [](std::optional<Draft> done) { return done && done->lowers() ? std::move(done) : std::nullopt; };
+    if (kept && alone)
+        if (auto done = rows_of_clusters(draft, g, r, Home::Registers)) return done;
+    if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
+        if (auto done = lowered(sliced_rows(draft, g, *r.points, r.width))) return done;
+    if (few && r.points && r.bytes >= least_sliced_bytes)
+        if (auto done = lowered(sliced_sums(draft, g, *r.points, r.width))) return done;
+    return kept ? rows_of_clusters(draft, g, r, Home::Shared) : std::nullopt;
 }
 
 std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
     const Row r = row_of(draft, g, false), part = row_of(draft, g, true);
-    if (part.threads && !is_few(part, draft.target()))
+    if (part.threads)
         if (auto done = whole_rows(draft, g, part)) return done;
-    const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
-    const bool few = is_few(r, draft.target());
-    if (kept && r.bytes > least_of_a_cluster)
-        if (auto done = rows_of_clusters(draft, g, r)) return done;
-    if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
-        if (auto done = sliced_rows(draft, g, *r.points, r.width); done && done->lowers()) return done;
-    if (few && r.points && r.bytes >= least_sliced_bytes)
-        if (auto done = sliced_sums(draft, g, *r.points, r.width); done && done->lowers()) return done;
+    if (auto done = long_rows(draft, g, r)) return done;
     return whole_rows(draft, g, r);
 }
 
