@@ -152,7 +152,7 @@ class Distribution {
             if (const auto dims = own_cell(axes, t.subscripts, decls_.at(t.tensor))) return l->projected(*dims);
         }
         const auto shape = constant_sizes(axes);
-        if (shape && !axes.empty() && reads_own_copy(b, axes)) return replicated_layout(*shape);
+        if (shape && !axes.empty() && reads_own_copy(b, axes, *shape)) return replicated_layout(*shape);
         if (!shape || axes.empty()) return axes.empty() ? std::optional(Layout(0)) : std::nullopt;
         int axis = static_cast<int>(axes.size()) - 1;
         int64_t vector = 1;
@@ -164,11 +164,13 @@ class Distribution {
     }
 
     /// Reads cells of a tile that every thread holds, another one at each point: one thread does, for registers have no computed numbers.
-    bool reads_own_copy(const Block& b, const std::vector<Axis>& axes) const {
-        return std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) {
+    bool reads_own_copy(const Block& b, const std::vector<Axis>& axes, const Coord& shape) const {
+        int64_t points = 1;
+        for (const int64_t n : shape) points *= n;
+        return points > 0 && std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) {
             const Layout* l = layout(t.tensor);
             const bool moves = std::ranges::any_of(t.subscripts, [&](const Index& i) { return std::ranges::any_of(axes, [&](const Axis& a) { return analysis::mentions(i, a.name); }); });
-            return l && !t.write && is_replicated(*l) && l->size("reg") > 1 && moves;
+            return l && !t.write && is_replicated(*l) && l->size("reg") > 1 && points <= l->size("reg") && moves;
         });
     }
 

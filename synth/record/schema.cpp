@@ -103,8 +103,10 @@ Json plan_schema() {
     Json properties{{"schema", {{"const", schema_version}}}, {"compiler", line(most_name)}, {"operator", refer("name")}, {"case", refer("name")},
                     {"definition", {{"type", "string"}, {"pattern", "^[0-9a-f]{16}$"}}}, {"target", {{"enum", target_names}}}, {"types", dictionary({{"enum", types}})}, {"values", dictionary(integer)},
                     {"dims", dictionary(size)}, {"scalars", dictionary({{"type", "number"}})}, {"when", line(500)}, {"toolchain", line(most_name)}, {"doc", line(most_text)}};
+    Json condition = line(500);
+    condition["minLength"] = 1;
     const Json decisions{{"type", "array"}, {"items", refer("decision")}, {"maxItems", most_steps}};
-    properties["variants"] = {{"type", "array"}, {"items", record({{"when", line(500)}, {"doc", line(most_text)}, {"decisions", decisions}}, {"when", "decisions"})}, {"maxItems", most_variants}};
+    properties["variants"] = {{"type", "array"}, {"items", record({{"when", condition}, {"doc", line(most_text)}, {"decisions", decisions}}, {"when", "decisions"})}, {"maxItems", most_variants}};
     properties["decisions"] = decisions;
     Json j{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "a plan of AlphaCu"}};
     j.update(record(properties, {"schema", "operator", "target", "decisions"}));

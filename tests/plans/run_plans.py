@@ -14,6 +14,7 @@ import refusals  # noqa: E402, F401
 import replay  # noqa: E402, F401
 import roles  # noqa: E402, F401
 import schema  # noqa: E402, F401
+import variants  # noqa: E402, F401
 from harness import main  # noqa: E402
 
 if __name__ == "__main__":
