@@ -36,6 +36,7 @@ Pass reorder_pass();
 Pass skew_pass();
 Pass specialize_pass();
 Pass split_axis_pass();
+Pass split_moments_pass();
 Pass split_online_pass();
 Pass split_reduction_pass();
 Pass split_scan_pass();
@@ -83,6 +84,7 @@ const std::vector<Pass>& all_passes() {
         skew_pass(),
         specialize_pass(),
         split_axis_pass(),
+        split_moments_pass(),
         split_online_pass(),
         split_reduction_pass(),
         split_scan_pass(),

@@ -15,6 +15,8 @@ std::optional<Draft> points_kernel(Draft draft, const Group& g);     ///< tiles 
 std::optional<Draft> rows_kernel(const Draft& draft, const Group& g);      ///< a block a row: kept in registers or shared memory, or read again; the first that can be lowered
 /// Softmax-like rows too long for a block: slices with maxima and sums of their own, a join, and what uses both. `width`: elements a thread takes together.
 std::optional<Draft> sliced_rows(Draft draft, Group g, int64_t points, int64_t width);
+/// Rows too long for a block of which a sum and the squared differences from its mean are wanted. `bytes`: of a row.
+std::optional<Draft> sliced_moments(Draft draft, const Group& g, int64_t bytes, int64_t width);
 /// Few long rows of which one thing is wanted, a sum or the best: slices, and a join.
 std::optional<Draft> sliced_sums(Draft draft, Group g, int64_t points, int64_t width);
 std::optional<Draft> columns_kernel(Draft draft, const Group& g);    ///< slices of rows added up apart, then joined in order

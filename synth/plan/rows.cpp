@@ -187,6 +187,8 @@ static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const 
         if (auto done = rows_of_clusters(draft, g, r, Home::Registers)) return done;
     if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
         if (auto done = lowered(sliced_rows(draft, g, *r.points, r.width))) return done;
+    if (r.points && r.bytes > most_shared_bytes)
+        if (auto done = lowered(sliced_moments(draft, g, r.bytes, r.width))) return done;
     if (few && r.points && r.bytes >= least_sliced_bytes)
         if (auto done = lowered(sliced_sums(draft, g, *r.points, r.width))) return done;
     return kept ? rows_of_clusters(draft, g, r, Home::Shared) : std::nullopt;

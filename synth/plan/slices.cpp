@@ -129,6 +129,52 @@ std::string sole_reduction(const Program& p, const Group& g) {
 
 std::optional<Draft> sliced_rows(Draft draft, Group g, int64_t points, int64_t width) { return SlicedRows(std::move(draft), std::move(g), points, width).run(); }
 
+namespace {
+
+/// Slices of a sum and of squared differences: along the outermost reduced axis, of whole ones of the inner axes, small enough for shared memory.
+int64_t slices_of_moments(const Draft& d, const Block& sum, int64_t bytes) {
+    constexpr int64_t most_bytes = 48 * 1024;
+    const auto outer = size_of(d.program(), axes_of_kind(sum, false)[0].size);
+    if (!outer || bytes == 0) return 0;
+    int64_t count = (bytes + most_bytes - 1) / most_bytes;
+    while (count <= *outer && *outer % count != 0) ++count;
+    return count <= *outer ? count : 0;
+}
+
+/// A kernel of rows whose results are kept; answers its loop, empty: refused.
+std::string kernel_of(Draft& d, const std::vector<std::string>& labels, const pass::Sizes& over, const std::string& why) {
+    if (!d.step("fuse", labels, {{"over", over}, {"kind", "grid"}}, why)) return {};
+    const std::string loop = loop_around(d.program(), labels[0]);
+    for (const std::string& t : results_of(d.program(), labels))
+        if (!d.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block") && d.program().find(t)->scope == Scope::Temp) return {};
+    return loop;
+}
+
+}  // namespace
+
+std::optional<Draft> sliced_moments(Draft d, const Group& g, int64_t bytes, int64_t width) {
+    std::vector<std::string> sums;
+    for (const std::string& l : g.labels)
+        if (block_named(d.program(), l)->monoid != Monoid::None) sums.push_back(l);
+        else if (block_named(d.program(), l)->axes.size() != g.rows.size()) return {};
+    if (sums.size() != 2) return {};
+    const Block sum = *block_named(d.program(), sums[0]);
+    const int64_t count = slices_of_moments(d, sum, bytes);
+    const std::string axis = axes_of_kind(sum, false)[0].name;
+    if (count < 2 || !d.step("split_moments", sums, {{"axis", axis}, {"count", count}, {"kind", "grid"}}, fmt::format("{} slices with means of their own: each is read once", count))) return {};
+    const std::vector<std::string> slice{sums[0] + ".w", sums[0] + ".w.mean", sums[1] + ".w"};
+    const std::string loop = kernel_of(d, slice, tiles_of_rows(g), "one block a slice of a row");
+    if (loop.empty()) return {};
+    const Group now{GroupKind::Rows, slice, g.rows, g.inner};
+    for (const std::string& t : inputs_of(d.program(), now))
+        if (readers_of(d.program(), now, t) > 1 && is_of_rows(d.program(), now, t) && !d.step("stage", {t}, {{"at", loop}, {"in", "shared"}}, "a slice is read once for both sums")) return {};
+    if (!vectorize_inside(d, loop, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
+    bind_reductions(d, loop, slice_threads);
+    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), "the slices of a row are joined by one thread");
+    if (joins.empty() || !d.step("vectorize", {sums[0], g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
+    return d;
+}
+
 std::optional<Draft> sliced_sums(Draft d, Group g, int64_t points, int64_t width) {
     for (const std::string& t : wide_temporaries(d.program(), g))
         if (d.step("inline", {t}, {}, "where it is used, so that no row has to be stored")) std::erase(g.labels, t);
@@ -137,17 +183,10 @@ std::optional<Draft> sliced_sums(Draft d, Group g, int64_t points, int64_t width
     const int64_t count = (points + slice_points - 1) / slice_points;
     const std::string axis = axes_of_kind(*block_named(d.program(), sum), false)[0].name, part = sum + ".w";
     if (!d.step("split_reduction", {sum}, {{"axis", axis}, {"count", count}, {"align", width}, {"kind", "grid"}}, fmt::format("the rows are few: {} blocks share each of them", count))) return {};
-    const auto kernel = [&](const std::vector<std::string>& labels, const pass::Sizes& over, const std::string& why) -> std::string {
-        if (!d.step("fuse", labels, {{"over", over}, {"kind", "grid"}}, why)) return {};
-        const std::string loop = loop_around(d.program(), labels[0]);
-        for (const std::string& t : results_of(d.program(), labels))
-            if (!d.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block") && d.program().find(t)->scope == Scope::Temp) return {};
-        return loop;
-    };
-    const std::string slices = kernel({part}, tiles_of_rows(g), "one block a slice of a row");
+    const std::string slices = kernel_of(d, {part}, tiles_of_rows(g), "one block a slice of a row");
     if (slices.empty() || !vectorize_inside(d, slices, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
     bind_reductions(d, slices, slice_threads);
-    const std::string joins = kernel(g.labels, tiles_of_rows(g, g.rows.back(), join_threads), "the slices of a row are joined by one thread");
+    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), "the slices of a row are joined by one thread");
     if (joins.empty() || !d.step("vectorize", {sum, g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
     return d;
 }

@@ -61,7 +61,7 @@ class Draw {
 
     /// First loops and tiles, on which the rest depends; then any pass, those that the plan has already less often.
     size_t chosen_pass() {
-        static const std::vector<std::string_view> early{"fuse", "fuse", "tile", "split_reduction", "hoist", "online", "inline", "fuse_axes", "split_axis", "outline", "cap"};
+        static const std::vector<std::string_view> early{"fuse", "fuse", "tile", "split_reduction", "hoist", "online", "inline", "fuse_axes", "split_axis", "outline", "cap", "split_moments"};
         const auto& all = all_passes();
         if (before_.size() < 2 && !coin(3)) return index_of(early[static_cast<size_t>(below(early.size()))]);
         for (int tried = 0; tried < 4; ++tried) {
