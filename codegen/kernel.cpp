@@ -21,7 +21,7 @@ static bool mentions(const std::string& text, const std::string& word) {
 }
 
 KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const Target& target, const EmitOptions& options)
-    : p_(p), loop_(std::get<Loop>(kernel->node)), target_(target), options_(options), threads_(loop_.threads),
+    : p_(p), loop_(std::get<Loop>(kernel->node)), target_(target), options_(options), threads_(loop_.threads), cluster_(lower::cluster_of(loop_)),
       facts_(known_dims(p), [&p](const std::string& t) { return p.find(t)->dims[0].size; }), writer_(buffers_, names_, facts_) {
     for (const Decl& d : p.decls) buffers_[d.name] = &d;
     for (const Dim& d : p.dims) facts_.add_dim(d.name), names_.of(d.name);
@@ -51,7 +51,7 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
     k.shared = shared_bytes_;
     k.packed = packed_;
     k.early = loop_.early;
-    k.cluster = cluster();
+    k.cluster = cluster_;
     k.headers = {headers_.begin(), headers_.end()};
     return k;
 }
@@ -67,7 +67,7 @@ std::string KernelWriter::bounds() const {
 }
 
 std::string KernelWriter::entry(const std::string& name, const std::string& body) const {
-    const std::string blocks = cluster() > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster()) : "";
+    const std::string blocks = cluster_ > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster_) : "";
     return fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}({}) {{{}}}\n", blocks, bounds(), name, parameters_, body);
 }
 
@@ -192,7 +192,7 @@ void KernelWriter::declare(const Decl& d) {
     Index count = constant(1);
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
-    if (is_const(analysis::normal(count))) registers_ += analysis::normal(count)->value;
+    if (is_const(analysis::normal(count))) registers_ += (analysis::normal(count)->value * static_cast<int64_t>(info(d.type).bytes) + 3) / 4;
     line("{} {}{}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)), is_part_of_warp() ? " = {}" : "");
 }
 

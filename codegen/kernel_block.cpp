@@ -35,10 +35,10 @@ Index KernelWriter::block_loops() {
         line("    const Index own = first + threadIdx.x % {} / {};", target_.warp, threads_);
         line("    const bool mine = own < blocks;");
         line("    const Index block = mine ? own : blocks - 1;");
-    } else if (cluster() > 1) {
+    } else if (cluster_ > 1) {
         headers_.insert("cluster");
         line("const Index {} = (Index)cluster_rank() * {} + threadIdx.x;", thread_name, block_size());
-        line("for (Index block = blockIdx.x / {0}; block < blocks; block += gridDim.x / {0}) {{", cluster());
+        line("for (Index block = blockIdx.x / {0}; block < blocks; block += gridDim.x / {0}) {{", cluster_);
     } else if (shares_hardware_block()) {
         packed_ = warps_packed, barrier_ = warp_barrier;
         line("const Index {} = (Index)threadIdx.x % {};", thread_name, threads_);

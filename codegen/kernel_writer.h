@@ -64,9 +64,8 @@ class KernelWriter {
 
     // kernel_block.cpp: what the threads of a block do together
     bool shares_hardware_block() const;
-    int64_t cluster() const { return ir::lower::cluster_of(threads_); }
     /// Of the hardware's block.
-    int64_t block_size() const { return threads_ ? threads_ * packed_ / cluster() : block_threads; }
+    int64_t block_size() const { return threads_ ? threads_ * packed_ / cluster_ : block_threads; }
     bool is_part_of_warp() const { return threads_ > 0 && threads_ < target_.warp; }
     ir::Index block_loops();    ///< answers the number of blocks
     void share(const ir::Body& body);
@@ -110,6 +109,7 @@ class KernelWriter {
     const Target& target_;
     const EmitOptions& options_;
     int64_t threads_ = 0;    ///< of a block or role; 0: one thread an iteration
+    int64_t cluster_ = 1;    ///< blocks that share the threads
     std::map<std::string, const ir::Decl*> buffers_;
     std::deque<ir::Decl> locals_;    ///< registers of the text alone
     Identifiers names_;

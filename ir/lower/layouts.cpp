@@ -22,7 +22,7 @@ enum class Place { Replicated, Spread, Shared };
 /// about which users disagree goes through shared memory, where all see it.
 class Inference {
   public:
-    Inference(const Loop& kernel, const Target& target) : threads_(threads_of_tiles(kernel)), warp_(target.warp), cluster_(cluster_of(kernel.threads) > 1) {
+    Inference(const Loop& kernel, const Target& target) : threads_(threads_of_tiles(kernel)), warp_(target.warp), cluster_(cluster_of(kernel) > 1) {
         Decls all;
         collect_decls(kernel.body, all);
         for (const Decl& d : kernel.allocs) all.insert_or_assign(d.name, d);

@@ -176,7 +176,7 @@ static bool has_shared_memory(const Loop& kernel) {
 
 /// The blocks of a cluster share nothing here but what `common.cluster_reduce` joins.
 static Status fits_cluster(const Loop& kernel, const Target& target) {
-    const int64_t blocks = cluster_of(kernel.threads);
+    const int64_t blocks = cluster_of(kernel);
     const auto wrong = [&](const std::string& why) {
         return Diagnostic{"lower.threads", {}, fmt::format("the {} threads of `{}` are {} blocks, but {}", kernel.threads, kernel.var, blocks, why), {}, "say fewer with `vectorize(…, threads = 256)`"};
     };
@@ -219,7 +219,7 @@ static Status fits_lanes(const Loop& kernel, const Target& target) {
 
 static Status fits(const Loop& kernel, const Target& target) {
     if (kernel.threads > 1 && kernel.threads < target.warp) return fits_lanes(kernel, target);
-    if (cluster_of(kernel.threads) > 1) return fits_cluster(kernel, target);
+    if (cluster_of(kernel) > 1) return fits_cluster(kernel, target);
     if (kernel.threads % target.warp)
         return Diagnostic{"lower.threads", {}, fmt::format("the block of `{}` has {} threads: {} wants a multiple of {}, at most 1024", kernel.var, kernel.threads, target.name, target.warp), {}, "say so with `vectorize(…, threads = 256)`"};
     Decls decls;

@@ -92,8 +92,8 @@ bool vectorize_inside(Draft& d, const std::string& loop, int64_t width, int64_t 
     return !first;
 }
 
-void bind_reductions(Draft& d, const std::string& loop, int64_t threads) {
-    const bool warp = threads == d.target().warp, lanes = threads < d.target().warp, cluster = threads > 1024;
+void bind_reductions(Draft& d, const std::string& loop, int64_t threads, bool cluster) {
+    const bool warp = threads == d.target().warp, lanes = threads < d.target().warp;
     for (const std::string& label : labels_inside(d.program(), loop)) {
         const Block& b = *block_named(d.program(), label);
         if (b.monoid == Monoid::None || !b.via.empty()) continue;
@@ -135,6 +135,7 @@ void approximate_calls(Draft& d, const std::string& loop) {
         const Block* b = block_named(d.program(), label);
         if (!b || std::ranges::none_of(b->axes, [](const Axis& a) { return a.vector > 1; })) continue;    // a few cells: nothing is gained
         d.step("approximate", {label}, {{"function", "exp"}, {"with", "hardware"}}, why);
+        if (result) d.step("approximate", {label}, {{"function", "erf"}, {"with", "polynomial"}}, "its absolute error is that of 1 + erf in f32");
         if (result || is_narrow(d.program(), {label}, true)) d.step("approximate", {label}, {{"function", "div"}, {"with", "hardware"}}, "its error stays far below the rounding of the result");
     }
 }

@@ -37,7 +37,8 @@ std::vector<std::string> results_of(const ir::Program& p, const std::vector<std:
 /// Every statement inside the loop takes `width` neighbours of what has `size` points; the first says the threads. False: the first was refused.
 bool vectorize_inside(Draft& d, const std::string& loop, int64_t width, int64_t threads, const std::string& why);
 /// Reductions inside the loop whose results are in registers join the threads of the block.
-void bind_reductions(Draft& d, const std::string& loop, int64_t threads);
+/// `cluster`: those of the blocks of a cluster.
+void bind_reductions(Draft& d, const std::string& loop, int64_t threads, bool cluster = false);
 
 /// Where all that the statements inside the loop write, or all that they read, has 16 bits or fewer, functions whose error stays far below its rounding are taken from the hardware.
 void approximate_calls(Draft& d, const std::string& loop);

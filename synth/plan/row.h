@@ -12,6 +12,7 @@ struct Row {
     int64_t width = 1;                ///< elements a thread takes together
     int64_t bytes = 0;                ///< of the widest input's row; 0: not known
     bool reread = false;              ///< an input or an intermediate row is used by more than one statement
+    bool cluster = false;             ///< the threads are those of a cluster of blocks
     int64_t threads = 0;              ///< fewer than a warp, which has several rows, or more than a block; 0: as the length says
     int64_t vectors() const { return (*points + width - 1) / width; }
 };

@@ -24,6 +24,8 @@ constexpr int64_t most_of_a_warp = 2;
 constexpr int64_t least_sliced_bytes = 32 * 1024, least_sliced_bytes_kept = 96 * 1024;
 /// Rows of which something wide is kept and that are longer have a cluster of blocks each, of so many threads.
 constexpr int64_t least_of_a_cluster = 128 * 1024, block_of_cluster = 512;
+/// Rows from here on have two blocks, whose registers hold them.
+constexpr int64_t least_of_a_pair = 48 * 1024;
 
 /// Whole warps that share the vectors evenly, each thread between half and twice as many as wanted; 0: no such number.
 int64_t even_threads(int64_t vectors, int64_t each, int64_t warp, int64_t most) {
@@ -42,8 +44,7 @@ int64_t threads_of(const Row& r, const Target& target) {
     if (r.vectors() <= most_of_a_warp * target.warp) return target.warp;
     const bool few = is_few(r, target), long_row = r.bytes >= 100 * 1024;
     const int64_t most = few || (long_row && r.reread) ? (target.platform == Platform::Hip ? 512 : 1024) : r.reread || long_row ? 512 : 256;
-    const bool short_row = r.bytes <= 2 * 1024, even = std::has_single_bit(static_cast<uint64_t>(r.vectors())), middle = even && r.bytes > 8 * 1024 && r.bytes <= 16 * 1024;
-    const int64_t each = few ? 1 : r.reread && (short_row || middle) ? 2 : 4;    // where a block has a multiprocessor for itself, latency is all
+    const int64_t each = few ? 1 : r.reread && r.bytes <= 2 * 1024 ? 2 : 4;    // where a block has a multiprocessor for itself, latency is all
     if (const int64_t exact = even_threads(r.vectors(), each, target.warp, most)) return exact;
     const int64_t wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (r.vectors() + each - 1) / each))));
     return std::clamp<int64_t>(wanted, target.warp, most);
@@ -51,6 +52,9 @@ int64_t threads_of(const Row& r, const Target& target) {
 
 /// Of a row that a thread keeps in registers: with more, the compiler has too few left to load ahead.
 constexpr int64_t most_of_a_thread = 32;
+
+/// With so many, a second row of intermediate values is kept beside the first; with more it is computed again.
+constexpr int64_t most_kept_twice = 16;
 
 /// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
 bool fits_registers(const Draft& d, const Group& g, const Row& r) {
@@ -94,7 +98,7 @@ class RowKernel {
         const std::string why = r_.points ? fmt::format("{} threads for {} vectors of {} elements", threads, r_.vectors(), r_.width) : fmt::format("vectors of {} elements", r_.width);
         if (!vectorize_inside(d_, loop_, r_.width, threads, why)) return {};
         approximate_calls(d_, loop_);
-        bind_reductions(d_, loop_, threads);
+        bind_reductions(d_, loop_, threads, r_.cluster);
         return all_bound() ? std::optional(d_) : std::nullopt;
     }
 
@@ -113,12 +117,13 @@ class RowKernel {
     void inline_wide() {
         const bool stored = home_ == Home::Memory;
         const int64_t blocks = std::max<int64_t>(1, r_.threads / block_of_cluster);
+        const int64_t threads = threads_of(r_, d_.target()), each = r_.points ? (r_.vectors() + threads - 1) / threads * r_.width : 0;
         int64_t room = blocks * most_shared_bytes / 2 - r_.bytes;    // beside a row of the input, so that two blocks fit
         for (const std::string& t : wide_temporaries(d_.program(), g_)) {
             const bool once = readers_of(d_.program(), g_, t) == 1, cheap = is_cheap(d_.program(), g_, t);
             const int64_t bytes = r_.points.value_or(0) * static_cast<int64_t>(info(d_.program().find(t)->type).bytes);
             const bool fits = home_ != Home::Shared || bytes <= room;
-            if (!stored && !once && !cheap && fits) {
+            if (!stored && !once && !cheap && fits && (home_ != Home::Registers || each <= most_kept_twice)) {
                 room -= bytes;
                 continue;
             }
@@ -168,12 +173,17 @@ static std::optional<Draft> whole_rows(const Draft& draft, const Group& g, const
     return {};
 }
 
+/// As few as hold the row in their registers.
+static int64_t blocks_for(const Row& r) {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2, (*r.points + block_of_cluster * most_of_a_thread - 1) / (block_of_cluster * most_of_a_thread)))));
+}
+
 /// A row that is too long for one block: a cluster has it, in registers, so that nothing stands between its loads and its sums, or in shared memory, so that several clusters take turns.
 static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r, Home home) {
     const int64_t blocks = draft.target().most_cluster;
-    if (blocks == 1 || !r.reread || !r.points || r.bytes <= least_of_a_cluster) return {};
-    if (home == Home::Registers && *r.points > block_of_cluster * blocks * most_of_a_thread) return {};
-    r.threads = block_of_cluster * (home == Home::Shared && r.bytes <= 256 * 1024 ? blocks / 2 : blocks);
+    if (blocks == 1 || !r.reread || !r.points || (home == Home::Registers && *r.points > block_of_cluster * blocks * most_of_a_thread)) return {};
+    r.threads = block_of_cluster * (home == Home::Registers ? blocks_for(r) : r.bytes <= 256 * 1024 ? blocks / 2 : blocks);
+    r.cluster = true;
     auto done = RowKernel(draft, g, r, home).run();
     return done && done->lowers() ? done : std::nullopt;
 }
@@ -183,7 +193,7 @@ static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const 
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
     const bool few = is_few(r, draft.target()), alone = r.rows && *r.rows * draft.target().most_cluster <= draft.target().multiprocessors;
     const auto lowered = [](std::optional<Draft> done) { return done && done->lowers() ? std::move(done) : std::nullopt; };
-    if (kept && alone)
+    if (kept && r.bytes > (alone ? least_of_a_cluster : least_of_a_pair) && (alone || (r.points && *r.points <= 2 * block_of_cluster * most_of_a_thread)))
         if (auto done = rows_of_clusters(draft, g, r, Home::Registers)) return done;
     if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
         if (auto done = lowered(sliced_rows(draft, g, *r.points, r.width))) return done;
@@ -191,7 +201,7 @@ static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const 
         if (auto done = lowered(sliced_moments(draft, g, r.bytes, r.width))) return done;
     if (few && r.points && r.bytes >= least_sliced_bytes)
         if (auto done = lowered(sliced_sums(draft, g, *r.points, r.width))) return done;
-    return kept ? rows_of_clusters(draft, g, r, Home::Shared) : std::nullopt;
+    return kept && r.bytes > least_of_a_cluster ? rows_of_clusters(draft, g, r, Home::Shared) : std::nullopt;
 }
 
 std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {

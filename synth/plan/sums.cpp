@@ -39,7 +39,12 @@ std::optional<Draft> columns_kernel(Draft d, const Group& g) {
     for (const std::string& r : g.rows)
         if (r != g.inner) others *= size_of(d.program(), analysis::axis_of(*block_named(d.program(), label), r)->size).value_or(1);
     const int64_t blocks = others * ((columns.value_or(tile) + tile - 1) / tile);
-    const int64_t slices = terms ? std::clamp<int64_t>(std::min(16 * d.target().multiprocessors / std::max<int64_t>(1, blocks), *terms / 32), 1, 128) : 16;
+    int64_t slices = terms ? std::clamp<int64_t>(std::min(16 * d.target().multiprocessors / std::max<int64_t>(1, blocks), *terms / 32), 1, 256) : 16;
+    for (int64_t n = slices; terms && 4 * n > 3 * slices; --n)    // of the same number of rows, where nearly as many are
+        if (*terms % n == 0) {
+            slices = n;
+            break;
+        }
     std::vector<std::string> last = g.labels;
     const std::string part = cut(d, label, m->name, slices, 1, fmt::format("{} blocks of columns are too few: the rows are cut into {} slices, which are added in order", blocks, slices));
     const std::string first = part.empty() ? label : part;

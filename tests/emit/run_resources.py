@@ -18,7 +18,7 @@ CASES = {"rd": range(1, 9), "nm": range(1, 9), "ew": range(1, 9), "pl": range(1,
 # Elements that a thread takes together: 16 bytes where rows allow it; single ones where neighbouring threads are to lie beside each other.
 WIDTHS = {"EW01": 8, "EW08": 4, "NM01": 8, "NM02": 4, "NM05": 8, "RD01": 4, "RD02": 8, "RD04": 8, "PL04": 8, "FM02": 8, "GV02": 8}
 # Threads of the first kernel: one warp for a short row, even shares of a long one.
-THREADS = {"sm_70": {"FM06": 32, "NM06": 224, "NM04": 384}, "gfx90a": {"NM06": 448, "NM03": 64, "FM06": 64}}
+THREADS = {"sm_70": {"FM06": 16, "NM06": 224, "NM04": 384}, "gfx90a": {"NM06": 448, "NM03": 64, "FM06": 16}}
 
 
 def emit(acuc: str, case: str, target: str, folder: Path) -> tuple[Path, dict]:
@@ -34,7 +34,7 @@ def plan_faults(case: str, target: str, plan: dict) -> list[str]:
     vectors = [d["params"] for d in plan["decisions"] if d["pass"] == "vectorize"]
     threads = [p["threads"] for p in vectors if "threads" in p]
     warp, faults = WARP[target], []
-    faults += [f"{t} threads are no whole warps of {warp}" for t in threads if t % warp]
+    faults += [f"{t} threads are no whole warps of {warp}, nor a part of one" for t in threads if t % warp and warp % t]
     joins = {d["params"]["via"] for d in plan["decisions"] if d["pass"] == "bind_reduce"}
     if threads and threads[0] == warp and any(via.startswith("common.block") for via in joins) and len(threads) == 1:
         faults.append(f"one warp joins by {', '.join(sorted(joins))}")

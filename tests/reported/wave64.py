@@ -50,9 +50,16 @@ def h4_rows_shorter_than_a_wavefront(c: Bench) -> None:
 
 
 @reported("H4")
-def h4_half_a_wavefront_is_refused(c: Bench) -> None:
-    plan = c.plan("pipelines.row_sum", over_rows("s y/s n", 1, 32), "emu:gfx90a", c.folder)
-    c.refused("compile", [*c.source("pipelines.row_sum"), "--target", "gfx90a", "--plan", plan, "-o", c.folder / "out"], 1, "32 threads", "64")
+def h4_parts_of_a_wavefront(c: Bench) -> None:
+    """Blocks smaller than a wave share one, and join their own lanes only; what is no even part is refused, and so is a join of whole waves."""
+    for m, n in ((1, 40), (7, 33), (64, 3)):
+        x = normal(c.draw, "f32", m, n)
+        part = [*over_rows("s y/s n", 1, 16), step("keep", "s"), step("bind_reduce", "s", via="common.lanes_reduce")]
+        c.under([part, over_rows("s y/s n", 1, 32)], "pipelines.row_sum", {"x": x}, {"y": real(x).sum(1)}, scale=float(np.abs(x).sum(1).max()), targets=("gfx90a",))
+    block = [*over_rows("s y/s n", 1, 32), step("keep", "s"), step("bind_reduce", "s", via="common.block_reduce")]
+    for steps, words in ((over_rows("s y/s n", 1, 48), ("48 threads", "64")), (block, ("32 threads", "64"))):
+        plan = c.plan("pipelines.row_sum", steps, "emu:gfx90a", c.folder)
+        c.refused("compile", [*c.source("pipelines.row_sum"), "--target", "gfx90a", "--plan", plan, "-o", c.folder / "out"], 1, *words)
 
 
 @reported("H5")
