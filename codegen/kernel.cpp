@@ -61,7 +61,8 @@ std::string KernelWriter::bounds() const {
     constexpr int64_t file = 65536, besides_tiles = 40, small = 4096;    // 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
     const int64_t threads = block_size();
     const int64_t most_threads = shared_bytes_ > small ? 1536 : 1024;    // a tile in shared memory waits for itself more often
-    const int64_t blocks = std::min(file / (threads * (registers_ + besides_tiles)), most_threads / threads);
+    constexpr int64_t at_least = 26;    // where that makes the second block, which loads while the first one waits
+    const int64_t fitting = file / (threads * (registers_ + besides_tiles)), blocks = std::min(fitting < 2 && file >= 2 * threads * (registers_ + at_least) ? 2 : fitting, most_threads / threads);
     const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && blocks > 1;
     return says ? fmt::format("{}, {}", threads, blocks) : std::to_string(threads);
 }
@@ -192,7 +193,11 @@ void KernelWriter::declare(const Decl& d) {
     Index count = constant(1);
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
-    if (is_const(analysis::normal(count))) registers_ += (analysis::normal(count)->value * static_cast<int64_t>(info(d.type).bytes) + 3) / 4;
+    const int64_t cells = is_const(analysis::normal(count)) ? analysis::normal(count)->value : 0;
+    constexpr int64_t large = 16;
+    const bool narrow = d.layout && is_float(d.type) && info(d.type).bytes == 2 && cells >= large && cells % 2 == 0;
+    if (narrow) narrow_tiles_.push_back(names_.buffer(d.name)), headers_.insert("elements");
+    registers_ += narrow ? cells / 2 : cells;
     line("{} {}{}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)), is_part_of_warp() ? " = {}" : "");
 }
 

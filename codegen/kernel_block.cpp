@@ -119,10 +119,12 @@ void KernelWriter::thread_loop(const Loop& l) {
     else line("if ({}{} < {}) {{", mine, thread_name, writer_.index(l.extent));
     ++depth_;
     for (const Let& x : l.lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), facts_.define(x.name, x.value);
+    const size_t tiles = narrow_tiles_.size();
     for (const Decl& d : l.allocs) declare(d);
     in_threads_ = true;
     body(l.body);
     in_threads_ = false;
+    narrow_tiles_.resize(tiles);
     --depth_;
     line("}}");
     facts_ = before;
@@ -169,6 +171,7 @@ void KernelWriter::collective(const Block& b) {
     line("{}{}", guard.empty() ? "" : fmt::format("if ({}) ", guard), found);
     --depth_;
     line("}}");
+    for (const std::string& tile : narrow_tiles_) line("forget_wider({});", tile);
 }
 
 /// Of a warp or wave, on any target.

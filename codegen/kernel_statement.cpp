@@ -41,8 +41,10 @@ void KernelWriter::serial_loop(const Loop& l) {
         line("const Index {} = {};", names_.of(x.name), writer_.index(x.value));
         if (threads_) facts_.define(x.name, x.value);
     }
+    const size_t tiles = narrow_tiles_.size();
     for (const Decl& d : l.allocs) declare(d);
     body(l.body);
+    narrow_tiles_.resize(tiles);
     facts_ = before;
     --depth_;
     line("}}");

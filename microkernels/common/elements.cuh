@@ -12,6 +12,27 @@ ACU_DEVICE int swizzled(int at) {
 template <int Bytes>
 ACU_DEVICE bool is_aligned(const void* p) { return (reinterpret_cast<unsigned long long>(p) & (Bytes - 1)) == 0; }
 
+/// The same elements, of which the compiler knows nothing any more: what it made of them before, such as the same in f32, is made again rather than kept in twice the registers.
+template <int N, class T>
+ACU_DEVICE void forget_wider(T (&x)[N]) {
+#if ACU_NATIVE
+    static_assert(sizeof(T) == 2 && N % 2 == 0, "pairs of 16-bit elements");
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        unsigned pair;
+        memcpy(&pair, &x[i], 4);
+#if defined(ACU_HIP)
+        asm volatile("" : "+v"(pair));
+#else
+        asm volatile("" : "+r"(pair));
+#endif
+        memcpy(&x[i], &pair, 4);
+    }
+#else
+    (void)x;
+#endif
+}
+
 /// f(i, count) for pieces of two elements that start at a multiple of their bytes, and the single ones before and behind them.
 template <int N, class T, class F>
 ACU_DEVICE void in_pairs(const T* at, F f) {

@@ -24,8 +24,8 @@ constexpr int64_t most_of_a_warp = 2;
 constexpr int64_t least_sliced_bytes = 32 * 1024, least_sliced_bytes_kept = 96 * 1024;
 /// Rows of which something wide is kept and that are longer have a cluster of blocks each, of so many threads.
 constexpr int64_t least_of_a_cluster = 128 * 1024, block_of_cluster = 512;
-/// Rows from here on have two blocks, whose registers hold them.
-constexpr int64_t least_of_a_pair = 48 * 1024;
+/// Rows of 32-bit elements that are longer have two blocks, whose registers hold them; those of 16-bit ones fit into one.
+constexpr int64_t least_of_a_pair = 64 * 1024;
 
 /// Whole warps that share the vectors evenly, each thread between half and twice as many as wanted; 0: no such number.
 int64_t even_threads(int64_t vectors, int64_t each, int64_t warp, int64_t most) {
@@ -53,17 +53,21 @@ int64_t threads_of(const Row& r, const Target& target) {
 /// Of a row that a thread keeps in registers: with more, the compiler has too few left to load ahead.
 constexpr int64_t most_of_a_thread = 32;
 
+/// 16-bit elements share one.
+int64_t registers_for(const Row& r, int64_t points) { return points * (r.bytes / *r.points) / 4; }
+
 /// With so many, a second row of intermediate values is kept beside the first; with more it is computed again.
 constexpr int64_t most_kept_twice = 16;
 
 /// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
 bool fits_registers(const Draft& d, const Group& g, const Row& r) {
-    constexpr int64_t file = 65536, besides = 32;
+    constexpr int64_t file = 65536, besides = 40;
     const int64_t threads = threads_of(r, d.target()), points = (r.vectors() + threads - 1) / threads * r.width;
     int64_t ahead = 0;
     for (const std::string& t : inputs_of(d.program(), g))
         if (!is_of_rows(d.program(), g, t)) ahead += points * static_cast<int64_t>(info(d.program().find(t)->type).bytes) / 4;
-    return points <= most_of_a_thread && 2 * threads * (points + ahead + besides) <= file;
+    const int64_t kept = registers_for(r, points);
+    return points <= most_of_a_thread && 2 * threads * (kept + ahead + besides) <= file;
 }
 
 /// Of this row alone, and not more than an addition and a product.
@@ -77,6 +81,17 @@ bool is_cheap(const Program& p, const Group& g, const std::string& tensor) {
             plain &= n.op != Op::Call && n.op != Op::Div;
         });
     return plain && operations <= 2;
+}
+
+/// Computed from 16-bit inputs, which take half the registers, without choosing among them.
+bool is_of_narrow(const Program& p, const std::string& tensor) {
+    bool narrow = true;
+    for (const Value& v : block_named(p, tensor)->vals)
+        visit(v, [&](const ValueNode& n) {
+            const Decl* d = n.op == Op::Load ? p.find(n.name) : nullptr;
+            narrow &= n.op != Op::Select && (!d || d->dims.size() < 2 || (d->scope == Scope::In && info(d->type).bytes == 2));
+        });
+    return narrow;
 }
 
 std::string why_home(Home h, const Row& r) {
@@ -123,7 +138,8 @@ class RowKernel {
             const bool once = readers_of(d_.program(), g_, t) == 1, cheap = is_cheap(d_.program(), g_, t);
             const int64_t bytes = r_.points.value_or(0) * static_cast<int64_t>(info(d_.program().find(t)->type).bytes);
             const bool fits = home_ != Home::Shared || bytes <= room;
-            if (!stored && !once && !cheap && fits && (home_ != Home::Registers || each <= most_kept_twice)) {
+            const bool crowds = home_ == Home::Registers && each > most_kept_twice && is_of_narrow(d_.program(), t);
+            if (!stored && !once && !cheap && fits && !crowds) {
                 room -= bytes;
                 continue;
             }
@@ -175,13 +191,14 @@ static std::optional<Draft> whole_rows(const Draft& draft, const Group& g, const
 
 /// As few as hold the row in their registers.
 static int64_t blocks_for(const Row& r) {
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2, (*r.points + block_of_cluster * most_of_a_thread - 1) / (block_of_cluster * most_of_a_thread)))));
+    constexpr int64_t block = block_of_cluster * most_of_a_thread;
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2, (registers_for(r, *r.points) + block - 1) / block))));
 }
 
 /// A row that is too long for one block: a cluster has it, in registers, so that nothing stands between its loads and its sums, or in shared memory, so that several clusters take turns.
 static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r, Home home) {
     const int64_t blocks = draft.target().most_cluster;
-    if (blocks == 1 || !r.reread || !r.points || (home == Home::Registers && *r.points > block_of_cluster * blocks * most_of_a_thread)) return {};
+    if (blocks == 1 || !r.reread || !r.points || (home == Home::Registers && blocks_for(r) > blocks)) return {};
     r.threads = block_of_cluster * (home == Home::Registers ? blocks_for(r) : r.bytes <= 256 * 1024 ? blocks / 2 : blocks);
     r.cluster = true;
     auto done = RowKernel(draft, g, r, home).run();
@@ -193,7 +210,8 @@ static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const 
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
     const bool few = is_few(r, draft.target()), alone = r.rows && *r.rows * draft.target().most_cluster <= draft.target().multiprocessors;
     const auto lowered = [](std::optional<Draft> done) { return done && done->lowers() ? std::move(done) : std::nullopt; };
-    if (kept && r.bytes > (alone ? least_of_a_cluster : least_of_a_pair) && (alone || (r.points && *r.points <= 2 * block_of_cluster * most_of_a_thread)))
+    const bool pair = r.points && r.bytes >= least_of_a_pair && r.bytes >= 4 * *r.points && blocks_for(r) == 2;
+    if (kept && ((alone && r.bytes > least_of_a_cluster) || pair))
         if (auto done = rows_of_clusters(draft, g, r, Home::Registers)) return done;
     if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
         if (auto done = lowered(sliced_rows(draft, g, *r.points, r.width))) return done;
