@@ -23,6 +23,7 @@ static bool mentions(const std::string& text, const std::string& word) {
 KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const Target& target, const EmitOptions& options)
     : p_(p), loop_(std::get<Loop>(kernel->node)), target_(target), options_(options), threads_(loop_.threads), cluster_(lower::cluster_of(loop_)),
       facts_(known_dims(p), [&p](const std::string& t) { return p.find(t)->dims[0].size; }), writer_(buffers_, names_, facts_) {
+    for_each_block(loop_.body, [&](const Block& b, Loc) { joins_ += !b.via.empty() && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; }); });
     for (const Decl& d : p.decls) buffers_[d.name] = &d;
     for (const Dim& d : p.dims) facts_.add_dim(d.name), names_.of(d.name);
     for (const Value& f : p.facts) facts_.add(f);
@@ -194,8 +195,8 @@ void KernelWriter::declare(const Decl& d) {
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
     const int64_t cells = is_const(analysis::normal(count)) ? analysis::normal(count)->value : 0;
-    constexpr int64_t large = 16;
-    const bool narrow = d.layout && is_float(d.type) && info(d.type).bytes == 2 && cells >= large && cells % 2 == 0;
+    constexpr int64_t large = 32;
+    const bool narrow = joins_ > 1 && d.layout && is_float(d.type) && info(d.type).bytes == 2 && cells >= large && cells % 2 == 0;
     if (narrow) narrow_tiles_.push_back(names_.buffer(d.name)), headers_.insert("elements");
     registers_ += narrow ? cells / 2 : cells;
     line("{} {}{}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)), is_part_of_warp() ? " = {}" : "");

@@ -111,7 +111,8 @@ class KernelWriter {
     int64_t threads_ = 0;    ///< of a block or role; 0: one thread an iteration
     int64_t cluster_ = 1;    ///< blocks that share the threads
     std::map<std::string, const ir::Decl*> buffers_;
-    std::vector<std::string> narrow_tiles_;    ///< large ones of 16-bit elements, in registers
+    int joins_ = 0;                            ///< reductions that the threads join
+    std::vector<std::string> narrow_tiles_;    ///< large ones of 16-bit elements, in registers, which are gone through again after joins
     std::deque<ir::Decl> locals_;    ///< registers of the text alone
     Identifiers names_;
     ir::analysis::Facts facts_;
