@@ -249,7 +249,9 @@ extern "C" __global__ void __cluster_dims__($size, 1, 1) $name(const $T* in, $T*
     const int t = threadIdx.x, n = blockDim.x;
     const i64 all = (i64)gridDim.x * n, at = (i64)blockIdx.x * n + t;
     const $T x = in[at];
-$calls}
+    cluster_open();
+$calls    cluster_close();
+}
 )";
 const char* const pair_text = R"(
 extern "C" __global__ void $name(const $T* in, const i64* where, $T* out) {
@@ -270,7 +272,7 @@ std::string call_text(const ir::Microkernel& m) {
     if (f == "warp_reduce") return "    out[$k * all + at] = warp_reduce<$Op>(x);\n";
     if (f == "lanes_reduce") return "    out[$k * all + at] = lanes_reduce<$Op, $size>(x);\n";
     if (f == "block_reduce") return "    out[$k * all + at] = block_reduce<$Op>(x, scratch, t, n);\n";
-    if (f == "cluster_reduce") return "    out[$k * all + at] = cluster_reduce<$Op>(block_reduce<$Op>(x, scratch, t, n), slot, t);\n";
+    if (f == "cluster_reduce") return "    out[$k * all + at] = cluster_reduce<$Op, $size>(block_reduce<$Op>(x, scratch, t, n), slot, t);\n";
     if (f == "warp_reduce_pair") return "    v = in[at], p = where[at];\n    warp_reduce_pair<$Op>(v, p);\n    out[$k * all + at] = v, out_at[$k * all + at] = p;\n";
     if (f == "block_reduce_pair")
         return "    v = in[at], p = where[at];\n    block_reduce_pair<$Op>(v, p, values, positions, t, n);\n    out[$k * all + at] = v, out_at[$k * all + at] = p;\n";

@@ -43,6 +43,7 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
     std::string before = neighbours.next_is_early ? "    let_next_start();\n" : "", after;
     if (loop_.early) (neighbours.uses_previous ? before : after) += "    wait_for_previous();\n";
     if (meets) headers_.insert("early");
+    if (joins_ && cluster_ > 1) before += "    cluster_open();\n", after = "    cluster_close();\n" + after;
     const std::string text = text_ + shared_text_ + before + body + after;
     k.alignment = alignment_;
     if (alignment_.empty()) k.text = entry(name, "\n" + text);

@@ -204,7 +204,7 @@ std::string KernelWriter::joined(const Block& b) {
     if (b.via == "common.cluster_reduce") {
         const std::string slot = fmt::format("slot_{}", name_of(from.type));
         if (shared_text_.find(" " + slot + ",") == std::string::npos) share(slot, element_type(from.type), 1, static_cast<int64_t>(info(from.type).bytes), 128);
-        call = fmt::format("cluster_reduce<{0}>(block_reduce<{0}>({1}, {2}, (int)threadIdx.x, {3}), {4}, (int)threadIdx.x)", tag_of(b.monoid), names_.buffer(part), scratch_of(from.type), block_size(), slot);
+        call = fmt::format("cluster_reduce<{0}, {5}>(block_reduce<{0}>({1}, {2}, (int)threadIdx.x, {3}), {4}, (int)threadIdx.x)", tag_of(b.monoid), names_.buffer(part), scratch_of(from.type), block_size(), slot, cluster_);
     }
     if (b.via == "common.block_reduce") call = fmt::format("block_reduce<{}>({}, {}, (int){}, {})", tag_of(b.monoid), names_.buffer(part), scratch_of(from.type), thread_name, threads_);
     line("const {} total = {};", element_type(from.type), call);

@@ -46,6 +46,32 @@ ACU_MK void cluster_barrier()
 ;
 #endif
 
+/// The two halves of a barrier: what a thread did before it arrives, all see who have waited. Emulation meets at the wait, so what stands between the two is ordered there, too.
+ACU_MK void cluster_arrive()
+#if ACU_NATIVE
+{
+    asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+}
+#elif ACU_PLAIN
+{
+}
+#else
+;
+#endif
+
+ACU_MK void cluster_wait()
+#if ACU_NATIVE
+{
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+#elif ACU_PLAIN
+{
+    emu::cluster_barrier(EMU_SITE);
+}
+#else
+;
+#endif
+
 ACU_MK void* cluster_address(const void* shared, int rank)
 #if ACU_NATIVE
 {

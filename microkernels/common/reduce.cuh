@@ -174,15 +174,22 @@ ACU_DEVICE void block_reduce_pair(T& value, i64& position, T* values, i64* posit
 }
 
 #ifdef ACU_CLUSTER
-/// Over the blocks of a cluster: `x` is the block's own result, the same in all its threads; all threads of the cluster receive the same bits.
-/// `slot`: one T of shared memory, at the same place in every block. Contains two cluster barriers, so the slot may be reused at once and a block may end.
-template <class Op, class T>
+/// Over the blocks of a cluster of so many: `x` is the block's own result, the same in all its threads; all threads of the cluster receive the same bits. `slot`: one T of shared memory, at
+/// the same place in every block. Between `cluster_open` and `cluster_close`, which each thread calls once: that the others have read the slot is waited for when it is written again, or when
+/// the block could end.
+template <class Op, int Blocks, class T>
 ACU_DEVICE T cluster_reduce(T x, T* slot, int thread) {
+    cluster_wait();
     if (thread == 0) *slot = x;
-    cluster_barrier();
-    x = *cluster_pointer(slot, 0);
-    for (int rank = 1; rank < cluster_size(); ++rank) x = Op::combine(x, *cluster_pointer(slot, rank));
-    cluster_barrier();
+    cluster_arrive();
+    cluster_wait();
+    const int lane = lane_id();
+    x = *cluster_pointer(slot, lane % Blocks);  // each lane has one, neighbours have all
+#pragma unroll
+    for (int mask = 1; mask < Blocks; mask *= 2) x = combine_across<Op>(x, lane, mask);
+    cluster_arrive();
     return x;
 }
+ACU_DEVICE void cluster_open() { cluster_arrive(); }
+ACU_DEVICE void cluster_close() { cluster_wait(); }
 #endif
