@@ -196,8 +196,8 @@ void KernelWriter::declare(const Decl& d) {
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
     const int64_t cells = is_const(analysis::normal(count)) ? analysis::normal(count)->value : 0;
-    constexpr int64_t large = 32;
-    const bool narrow = joins_ > 1 && d.layout && is_float(d.type) && info(d.type).bytes == 2 && cells >= large && cells % 2 == 0;
+    constexpr int64_t large = 32, wide = 256;
+    const bool narrow = (joins_ > 1 || threads_ >= wide) && d.layout && is_float(d.type) && info(d.type).bytes == 2 && cells >= large && cells % 2 == 0;
     if (narrow) narrow_tiles_.push_back(names_.buffer(d.name)), headers_.insert("elements");
     registers_ += narrow ? cells / 2 : cells;
     line("{} {}{}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)), is_part_of_warp() ? " = {}" : "");
