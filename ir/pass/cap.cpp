@@ -37,8 +37,11 @@ struct Cap {
         need(a != b.axes.end(), "cap.axis", fmt::format("`{}` has no axis `{}`", b.label, params.axis), "", at.stmt->loc);
         need(a->kind != AxisKind::Scan, "cap.scan", fmt::format("`{}` is scanned by `{}`, point after point", a->name, b.label), "", at.stmt->loc);
         need(a->vector == 1 && b.via.empty(), "cap.bound", fmt::format("`{}` of `{}` is bound to hardware already", a->name, b.label), "cap before `vectorize` and `bind_mma`", at.stmt->loc);
-        need(facts_at(p, at.above).nonnegative(constant(params.at) - a->size), "cap.more", fmt::format("nothing says that `{}` has at most {} points: it has {}", a->name, params.at, print(a->size)),
+        const Facts facts = facts_at(p, at.above);
+        need(facts.nonnegative(constant(params.at) - a->size), "cap.more", fmt::format("nothing says that `{}` has at most {} points: it has {}", a->name, params.at, print(a->size)),
              "assume it with `specialize`, or in the condition of the schedule", at.stmt->loc);
+        constexpr int64_t small = 64;
+        need(params.at <= small || !facts.nonnegative(constant(params.at) - constant(2) * a->size), "cap.far", fmt::format("`{}` has at most half of {} points: most of them would do nothing", a->name, params.at), "take the bound", at.stmt->loc);
         if (is_const(a->size, params.at)) return b;
         const Value inside = below(ir::name(a->name), normal(a->base + a->size));
         a->size = constant(params.at);

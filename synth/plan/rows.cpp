@@ -189,37 +189,41 @@ static std::optional<Draft> whole_rows(const Draft& draft, const Group& g, const
     return {};
 }
 
-/// As few as hold the row in their registers.
-static int64_t blocks_for(const Row& r) {
-    constexpr int64_t block = block_of_cluster * most_of_a_thread;
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2, (registers_for(r, *r.points) + block - 1) / block))));
-}
+/// Do the registers of so many blocks hold a row?
+static bool hold(int64_t blocks, const Row& r) { return registers_for(r, *r.points) <= blocks * block_of_cluster * most_of_a_thread; }
 
 /// A row that is too long for one block: a cluster has it, in registers, so that nothing stands between its loads and its sums, or in shared memory, so that several clusters take turns.
-static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r, Home home) {
-    const int64_t blocks = draft.target().most_cluster;
-    if (blocks == 1 || !r.reread || !r.points || (home == Home::Registers && blocks_for(r) > blocks)) return {};
-    r.threads = block_of_cluster * (home == Home::Registers ? blocks_for(r) : r.bytes <= 256 * 1024 ? blocks / 2 : blocks);
+static std::optional<Draft> rows_of_clusters(const Draft& draft, const Group& g, Row r, Home home, int64_t blocks) {
+    if (draft.target().most_cluster < blocks || !r.reread || (home == Home::Registers && !hold(blocks, r))) return {};
+    r.threads = block_of_cluster * blocks;
     r.cluster = true;
     auto done = RowKernel(draft, g, r, home).run();
     return done && done->lowers() ? done : std::nullopt;
 }
 
+/// Of which something wide is kept: as many blocks as there can be where each cluster stands alone; two where these hold a row of 32-bit elements.
+static std::optional<Draft> rows_in_registers_of_clusters(const Draft& draft, const Group& g, const Row& r) {
+    const int64_t most = draft.target().most_cluster;
+    const bool alone = r.rows && *r.rows * most <= draft.target().multiprocessors;
+    if (most > 1 && alone && r.bytes > least_of_a_cluster) return rows_of_clusters(draft, g, r, Home::Registers, most);
+    return r.bytes >= least_of_a_pair && r.bytes >= 4 * *r.points ? rows_of_clusters(draft, g, r, Home::Registers, 2) : std::nullopt;
+}
+
 /// Long rows: several blocks for each, of which there are many or few.
 static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const Row& r) {
+    if (!r.points || r.bytes < least_sliced_bytes) return {};
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
-    const bool few = is_few(r, draft.target()), alone = r.rows && *r.rows * draft.target().most_cluster <= draft.target().multiprocessors;
+    const bool few = is_few(r, draft.target());
     const auto lowered = [](std::optional<Draft> done) { return done && done->lowers() ? std::move(done) : std::nullopt; };
-    const bool pair = r.points && r.bytes >= least_of_a_pair && r.bytes >= 4 * *r.points && blocks_for(r) == 2;
-    if (kept && ((alone && r.bytes > least_of_a_cluster) || pair))
-        if (auto done = rows_of_clusters(draft, g, r, Home::Registers)) return done;
-    if (r.points && r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
+    if (kept)
+        if (auto done = rows_in_registers_of_clusters(draft, g, r)) return done;
+    if (r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))
         if (auto done = lowered(sliced_rows(draft, g, *r.points, r.width))) return done;
-    if (r.points && r.bytes > most_shared_bytes)
+    if (r.bytes > most_shared_bytes)
         if (auto done = lowered(sliced_moments(draft, g, r.bytes, r.width))) return done;
-    if (few && r.points && r.bytes >= least_sliced_bytes)
+    if (few)
         if (auto done = lowered(sliced_sums(draft, g, *r.points, r.width))) return done;
-    return kept && r.bytes > least_of_a_cluster ? rows_of_clusters(draft, g, r, Home::Shared) : std::nullopt;
+    return kept && r.bytes > least_of_a_cluster ? rows_of_clusters(draft, g, r, Home::Shared, r.bytes <= 256 * 1024 ? 4 : 8) : std::nullopt;
 }
 
 std::optional<Draft> rows_kernel(const Draft& draft, const Group& g) {
