@@ -164,6 +164,13 @@ Result<Plan> narrowed(const Plan& plan, const Subject& s, const Target* target) 
     return synth::record::joined(std::move(left));
 }
 
+Subject opened(Subject s, const Plan& plan) {
+    Subject open = s;
+    for (ir::Dim& d : open.op.program.dims)
+        if (!plan.dims.contains(d.name)) d.value.reset();
+    return codegen::contract_of(open.op.program) ? open : s;
+}
+
 // ---- schedule blocks
 
 /// Why a block is not used although it is for this target; empty: it can be.

@@ -36,6 +36,9 @@ Plan choose_plan(Session& session, const frontend::Module& module, const Subject
 /// whose fault it is.
 Result<ir::Program> apply_plan(const ir::Program& loops, const Plan& plan, const Target* target, std::vector<Diagnostic>& warnings, ir::pass::Observer* observer = nullptr);
 
+/// The subject with those sizes open that the plan leaves open, as far as the sizes of tensors give them: what a plan for open sizes was made for.
+Subject opened(Subject s, const Plan& plan);
+
 /// The loop-level program of a subject after the steps, where the plan fits it. The plan has no variants.
 Result<ir::Program> scheduled(const Subject& s, const Plan& plan, const Target* target, std::vector<Diagnostic>& warnings, ir::pass::Observer* observer = nullptr);
 

@@ -244,7 +244,10 @@ int run(const RunOptions& a) {
     const auto plan = narrowed(given ? *given : choose_plan(session, *m, *s, target), at_sizes(*s, in->arguments.dims), target);
     if (const int exit = session.report(); session.failed()) return exit;
     if (!plan) return fail(plan.why());
-    const Work work{*s, *plan};
+    std::vector<Diagnostic> ignored;
+    const bool fixed = static_cast<bool>(scheduled(*s, *plan, target, ignored));
+    const Subject subject = fixed ? *s : opened(*s, *plan);    // what is refused for these sizes may have been made for any
+    const Work work{scheduled(subject, *plan, target, ignored) ? subject : *s, *plan};
     const auto o = device ? run_on(*device, work, *in) : run_on_cpu(work, *in, a.interpret);
     if (!o) return report_failure(session, o.why());
     const std::vector<Verdict> verdicts = a.check ? check_outputs(*s, *in, *o, a) : std::vector<Verdict>{};

@@ -57,6 +57,41 @@ bool same_choices(const std::vector<pass::Step>& a, const std::vector<pass::Step
     return std::ranges::equal(a, b, [](const pass::Step& x, const pass::Step& y) { return x.pass == y.pass && x.sites == y.sites && x.args == y.args; });
 }
 
+/// The first of the alternatives from `from` on that admits the sizes.
+const Alternative& first_for(const std::vector<Alternative>& all, const SizeClass& sizes, size_t from) {
+    return *std::find_if(all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), [&](const Alternative& a) {
+        return std::ranges::all_of(a.bounds, [&](const auto& b) { return sizes.at(b.first) <= b.second; });
+    });
+}
+
+/// Sizes of every kind that the alternatives tell apart: each bound, and one more than all of them.
+std::vector<SizeClass> sizes_told_apart(const std::vector<Alternative>& all) {
+    std::map<std::string, std::set<int64_t>> values;
+    for (const Alternative& a : all)
+        for (const auto& [dim, most] : a.bounds) values[dim].insert(most);
+    std::vector<SizeClass> out{{}};
+    for (auto& [dim, list] : values) {
+        list.insert(*list.rbegin() + 1);
+        std::vector<SizeClass> next;
+        for (const SizeClass& s : out)
+            for (const int64_t v : list) next.push_back(s), next.back().emplace(dim, v);
+        out = std::move(next);
+    }
+    return out;
+}
+
+/// Without those behind which the same choices stand for all sizes that reach them.
+std::vector<Alternative> without_repeats(std::vector<Alternative> all) {
+    const std::vector<SizeClass> sizes = sizes_told_apart(all);
+    for (size_t i = all.size() - 1; i-- > 0;) {
+        const bool repeats = std::ranges::all_of(sizes, [&](const SizeClass& s) {
+            return &first_for(all, s, 0) != &all[i] || same_choices(first_for(all, s, i + 1).steps, all[i].steps);
+        });
+        if (repeats) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return all;
+}
+
 }  // namespace
 
 std::vector<Alternative> default_plan(const Program& loops, const Target& target) {
@@ -64,10 +99,9 @@ std::vector<Alternative> default_plan(const Program& loops, const Target& target
     std::vector<Alternative> out;
     for (const SizeClass& c : size_classes(loops, target)) {
         Alternative one{c, steps_for(loops, target, c)};
-        if (!out.empty() && same_choices(out.back().steps, one.steps)) out.pop_back();    // a wider condition behind it says the same
         if (c.empty() || !one.steps.empty()) out.push_back(std::move(one));
     }
-    return out;
+    return without_repeats(std::move(out));
 }
 
 }  // namespace acu::synth::plan

@@ -17,6 +17,8 @@ std::optional<Draft> rows_kernel(const Draft& draft, const Group& g);      ///< 
 std::optional<Draft> sliced_rows(Draft draft, Group g, int64_t points, int64_t width);
 /// Rows too long for a block of which a sum and the squared differences from its mean are wanted. `bytes`: of a row.
 std::optional<Draft> sliced_moments(Draft draft, const Group& g, int64_t bytes, int64_t width);
+/// Few long rows of which running values are wanted: slices, what stands before each, and both together. `points`: of a row, where it is known.
+std::optional<Draft> sliced_scans(Draft draft, const Group& g, std::optional<int64_t> points, int64_t width);
 /// Few long rows of which one thing is wanted, a sum or the best: slices, and a join.
 std::optional<Draft> sliced_sums(Draft draft, Group g, int64_t points, int64_t width);
 std::optional<Draft> columns_kernel(Draft draft, const Group& g);    ///< slices of rows added up apart, then joined in order

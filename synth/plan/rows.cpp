@@ -211,10 +211,12 @@ static std::optional<Draft> rows_in_registers_of_clusters(const Draft& draft, co
 
 /// Long rows: several blocks for each, of which there are many or few.
 static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const Row& r) {
+    const auto lowered = [](std::optional<Draft> done) { return done && done->lowers() ? std::move(done) : std::nullopt; };
+    if (is_few(r, draft.target()) && (!r.points || r.bytes >= least_sliced_bytes))
+        if (auto done = lowered(sliced_scans(draft, g, r.points, r.width))) return done;
     if (!r.points || r.bytes < least_sliced_bytes) return {};
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
     const bool few = is_few(r, draft.target());
-    const auto lowered = [](std::optional<Draft> done) { return done && done->lowers() ? std::move(done) : std::nullopt; };
     if (kept)
         if (auto done = rows_in_registers_of_clusters(draft, g, r)) return done;
     if (r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))

@@ -141,11 +141,11 @@ int64_t slices_of_moments(const Draft& d, const Block& sum, int64_t bytes) {
     return count <= *outer ? count : 0;
 }
 
-/// A kernel of rows whose results are kept; answers its loop, empty: refused.
-std::string kernel_of(Draft& d, const std::vector<std::string>& labels, const pass::Sizes& over, const std::string& why) {
+/// A kernel of rows in which these tensors are kept; answers its loop, empty: refused.
+std::string kernel_of(Draft& d, const std::vector<std::string>& labels, const pass::Sizes& over, const std::vector<std::string>& kept, const std::string& why) {
     if (!d.step("fuse", labels, {{"over", over}, {"kind", "grid"}}, why)) return {};
     const std::string loop = loop_around(d.program(), labels[0]);
-    for (const std::string& t : results_of(d.program(), labels))
+    for (const std::string& t : kept)
         if (!d.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block") && d.program().find(t)->scope == Scope::Temp) return {};
     return loop;
 }
@@ -163,15 +163,45 @@ std::optional<Draft> sliced_moments(Draft d, const Group& g, int64_t bytes, int6
     const std::string axis = axes_of_kind(sum, false)[0].name;
     if (count < 2 || !d.step("split_moments", sums, {{"axis", axis}, {"count", count}, {"kind", "grid"}}, fmt::format("{} slices with means of their own: each is read once", count))) return {};
     const std::vector<std::string> slice{sums[0] + ".w", sums[0] + ".w.mean", sums[1] + ".w"};
-    const std::string loop = kernel_of(d, slice, tiles_of_rows(g), "one block a slice of a row");
+    const std::string loop = kernel_of(d, slice, tiles_of_rows(g), results_of(d.program(), slice), "one block a slice of a row");
     if (loop.empty()) return {};
     const Group now{GroupKind::Rows, slice, g.rows, g.inner};
     for (const std::string& t : inputs_of(d.program(), now))
         if (readers_of(d.program(), now, t) > 1 && is_of_rows(d.program(), now, t) && !d.step("stage", {t}, {{"at", loop}, {"in", "shared"}}, "a slice is read once for both sums")) return {};
     if (!vectorize_inside(d, loop, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
     bind_reductions(d, loop, slice_threads);
-    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), "the slices of a row are joined by one thread");
+    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), results_of(d.program(), g.labels), "the slices of a row are joined by one thread");
     if (joins.empty() || !d.step("vectorize", {sums[0], g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
+    return d;
+}
+
+std::optional<Draft> sliced_scans(Draft d, const Group& g, std::optional<int64_t> points, int64_t width) {
+    constexpr int64_t usual = 64;    // slices of rows of unknown length
+    std::string scan;
+    std::vector<std::string> before;    // the fill of the running value
+    for (const std::string& l : g.labels) {
+        const Block& b = *block_named(d.program(), l);
+        const std::vector<Axis> own = axes_of_kind(b, false);
+        if (own.empty() && scan.empty() && b.axes.size() == g.rows.size()) before.push_back(l);
+        else if (own.size() == 1 && own[0].kind == AxisKind::Scan && scan.empty()) scan = l;
+        else return {};
+    }
+    if (scan.empty()) return {};
+    const std::vector<Axis> rest = axes_of_kind(*block_named(d.program(), scan), false);
+    const auto most = most_of(d.program(), rest[0].size);
+    const int64_t count = points ? (*points + slice_points - 1) / slice_points : most ? (*most + slice_points - 1) / slice_points : usual;
+    const std::string axis = rest[0].name, slice = scan + ".w", carry = scan + ".c";
+    if (count < 2 || !d.step("split_scan", {scan}, {{"axis", axis}, {"count", count}, {"align", width}, {"kind", "grid"}}, fmt::format("the rows are few: {} blocks share each of them", count))) return {};
+    const std::string slices = kernel_of(d, {slice}, tiles_of_rows(g), {slice}, "one block a slice of a row");
+    if (slices.empty() || !vectorize_inside(d, slices, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
+    bind_reductions(d, slices, slice_threads);
+    before.push_back(carry);
+    const std::string carries = kernel_of(d, before, tiles_of_rows(g, g.rows.back(), join_threads), {block_named(d.program(), carry)->outs[0].tensor}, "what stands before each slice, by one thread a row");
+    if (carries.empty() || !d.step("vectorize", {carry, g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
+    pass::Sizes tile = tiles_of_rows(g);
+    tile.emplace_back(axis, 4 * slice_threads * width);
+    if (!d.step("fuse", {scan}, {{"over", tile}, {"kind", "grid"}}, "each element gets what stands before its slice")) return {};
+    if (!vectorize_inside(d, loop_around(d.program(), scan), width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
     return d;
 }
 
@@ -183,10 +213,10 @@ std::optional<Draft> sliced_sums(Draft d, Group g, int64_t points, int64_t width
     const int64_t count = (points + slice_points - 1) / slice_points;
     const std::string axis = axes_of_kind(*block_named(d.program(), sum), false)[0].name, part = sum + ".w";
     if (!d.step("split_reduction", {sum}, {{"axis", axis}, {"count", count}, {"align", width}, {"kind", "grid"}}, fmt::format("the rows are few: {} blocks share each of them", count))) return {};
-    const std::string slices = kernel_of(d, {part}, tiles_of_rows(g), "one block a slice of a row");
+    const std::string slices = kernel_of(d, {part}, tiles_of_rows(g), results_of(d.program(), {part}), "one block a slice of a row");
     if (slices.empty() || !vectorize_inside(d, slices, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
     bind_reductions(d, slices, slice_threads);
-    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), "the slices of a row are joined by one thread");
+    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), results_of(d.program(), g.labels), "the slices of a row are joined by one thread");
     if (joins.empty() || !d.step("vectorize", {sum, g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
     return d;
 }

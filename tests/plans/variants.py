@@ -81,3 +81,24 @@ def default_plan_of_open_sizes(c: Cli) -> None:
         for b, n in ((5, 7), (3, 500), (2, 1023), (2, 3000), (1, 12289), (1, 70001)):
             done = c.run("run", source, "--device", f"emu:{target}", "--plan", saved, "--set", f"B={b},N={n}", "--check").expect(0)
             require("correct: `y`" in done.out, f"{target} {b}x{n}: {done.out}")
+
+
+@test
+def few_long_rows_of_a_scan(c: Cli) -> None:
+    source = ROOT / "stdlib" / "reduce.acu"
+    saved = c.file(c.run("compile", source, "--op", "cumsum", "--target", "sm_80", "--set", "T=f32", "--emit", "plan").expect(0).out, "p.json")
+    require("split_scan" in saved.read_text(), "no row is shared by blocks")
+    for b, n in ((1, 20001), (2, 40), (140, 3)):
+        done = c.run("run", source, "--device", "emu:sm_80", "--plan", saved, "--set", f"B={b},N={n}", "--check").expect(0)
+        require("correct: `y`" in done.out, f"{b}x{n}: {done.out}")
+
+
+@test
+def plan_of_open_sizes_runs_at_those_that_it_could_not_be_made_for(c: Cli) -> None:
+    """Vectors of 4 are refused for rows of 5 that are known, not for rows of any length."""
+    source = c.file("op twice<T: f32>(x: T[M, N]) -> y: T[M, N] {\n  y[m, n] = 2 * x[m, n]\n}\n")
+    steps = [{"id": 1, "pass": "fuse", "scope": ["y"], "params": {"over": {"m": 1}, "kind": "grid"}}, {"id": 2, "pass": "vectorize", "scope": ["y", "n"], "params": {"width": 4, "threads": 32}}]
+    saved = c.file(json.dumps({"schema": 1, "operator": "twice", "target": "sm_80", "types": {"T": "f32"}, "decisions": steps}), "p.json")
+    c.run("compile", source, "--plan", saved, "--set", "M=3,N=5", "--emit", "cuda").expect(1, "vectorize.size")
+    done = c.run("run", source, "--device", "emu:sm_80", "--plan", saved, "--set", "M=3,N=5", "--check").expect(0)
+    require("correct: `y`" in done.out, done.out)
