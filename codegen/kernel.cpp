@@ -188,6 +188,14 @@ std::vector<const Decl*> KernelWriter::outs() const {
     return out;
 }
 
+/// A large tile of 16-bit elements that is gone through again after joins, or of which a multiprocessor has many: in f32 it would take twice the registers, so it is widened each time, where
+/// that takes an instruction.
+bool KernelWriter::stays_narrow(const Decl& d, int64_t cells) const {
+    constexpr int64_t large = 32, wide = 256;
+    const bool pairs = d.layout && is_float(d.type) && info(d.type).bytes == 2 && cells % 2 == 0;
+    return pairs && cells >= large && target_.bf16_arithmetic && (joins_ > 1 || threads_ >= wide);
+}
+
 void KernelWriter::declare(const Decl& d) {
     if (threads_ && !d.layout) return;    // shared: declared at the top
     if (d.layout && d.scope == Scope::Shared) return share_own(d);
@@ -196,10 +204,9 @@ void KernelWriter::declare(const Decl& d) {
     for (size_t i = d.layout ? 1 : 0; i < d.dims.size(); ++i) count = count * d.dims[i].size;
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
     const int64_t cells = is_const(analysis::normal(count)) ? analysis::normal(count)->value : 0;
-    constexpr int64_t large = 32, wide = 256;
-    const bool narrow = (joins_ > 1 || threads_ >= wide) && d.layout && is_float(d.type) && info(d.type).bytes == 2 && cells >= large && cells % 2 == 0;
+    const bool narrow = stays_narrow(d, cells);
     if (narrow) narrow_tiles_.push_back(names_.buffer(d.name)), headers_.insert("elements");
-    registers_ += narrow ? cells / 2 : cells;
+    registers_ += narrow ? 9 * cells / 16 : cells;    // and some pairs that are apart at the moment
     line("{} {}{}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)), is_part_of_warp() ? " = {}" : "");
 }
 

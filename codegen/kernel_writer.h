@@ -43,6 +43,7 @@ class KernelWriter {
     ir::Index outermost(const ir::Index& total, const ir::Index& inner) const;
     std::vector<const ir::Decl*> outs() const;
     void declare(const ir::Decl& d);
+    bool stays_narrow(const ir::Decl& d, int64_t cells) const;
 
     // kernel_statement.cpp: statements
     void body(const ir::Body& stmts);
