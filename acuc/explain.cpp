@@ -233,8 +233,12 @@ Result<Plan> plan_in(Session& s, const ExplainArguments& a) {
         if (!s.failed()) return plan;
     }
     if (s.failed()) return s.found.front();
-    return Diagnostic{"plan.block", {}, fmt::format("`{}` has {} schedule blocks{}, which are not one plan", a.plan, blocks.size(), a.target.empty() ? "" : " for " + a.target), {},
-                      blocks.empty() ? "" : "they are for one operator and one target (choose one with --target), and each but the last has a condition"};
+    const std::string target = a.target.empty() ? "" : " for " + a.target;
+    if (blocks.empty())
+        return Diagnostic{"plan.block", {}, fmt::format("`{}` has no schedule block{}", a.plan, target), {},
+                          fmt::format("the built-in planner's choice: `acuc compile {} --target TARGET -o DIR`, then `acuc explain DIR/NAME.plan.json`", a.plan)};
+    return Diagnostic{"plan.block", {}, fmt::format("`{}` has {} schedule blocks{}, which are not one plan", a.plan, blocks.size(), target), {},
+                      "they are for one operator and one target (choose one with --target), and each but the last has a condition"};
 }
 
 int explain(const ExplainArguments& a) {

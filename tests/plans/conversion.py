@@ -73,7 +73,7 @@ def which_block_is_meant(c: Cli) -> None:
     two = f"{HEAD}{{\n  tile(acc, k = 8)\n}}\nschedule linear for sm_70 {{\n  tile(acc, k = 4)\n}}\n"
     c.run("explain", c.file(two, "s.acu")).expect(1, "plan.block", "2 schedule blocks")
     c.run("explain", c.file(two, "s.acu"), "--target", "sm_70").expect(0, text="k = 4")
-    c.run("explain", c.file(LINEAR, "s.acu")).expect(1, "plan.block")
+    c.run("explain", c.file(LINEAR, "s.acu")).expect(1, "plan.block", "no schedule block")
 
 
 @test
