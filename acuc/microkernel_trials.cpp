@@ -308,12 +308,14 @@ Trial reduction_trial(const Shape& s, std::string kernel) {
     return trial;
 }
 
-Trial reduction_trial_of(const Shape& s, const std::string& kernel) {
-    switch (s.type) {
-        case DType::F32: return reduction_trial<float>(s, kernel);
-        case DType::F64: return reduction_trial<double>(s, kernel);
-        case DType::I32: return reduction_trial<int32_t>(s, kernel);
-        default: return reduction_trial<int64_t>(s, kernel);
+/// `make` of a value of the type.
+template <class F>
+Trial of_type(DType type, F make) {
+    switch (type) {
+        case DType::F32: return make(float());
+        case DType::F64: return make(double());
+        case DType::I32: return make(int32_t());
+        default: return make(int64_t());
     }
 }
 
@@ -328,10 +330,7 @@ static TrialSet top_trials(const ir::Microkernel& m, const Target& target) {
             set.kernels.push_back(filled(top_text, {{"name", name}, {"k", std::to_string(k)}, {"T", device_name(type)}}));
             for (const uint32_t threads : {warp, 3 * warp}) {
                 const Shape s{m, type, threads, 1, warp};
-                if (type == DType::F32) set.trials.push_back(top_trial<float>(s, k, name));
-                else if (type == DType::F64) set.trials.push_back(top_trial<double>(s, k, name));
-                else if (type == DType::I32) set.trials.push_back(top_trial<int32_t>(s, k, name));
-                else set.trials.push_back(top_trial<int64_t>(s, k, name));
+                set.trials.push_back(of_type(type, [&](auto zero) { return top_trial<decltype(zero)>(s, k, name); }));
             }
         }
     return set;
@@ -351,8 +350,10 @@ TrialSet reduction_trials(const ir::Microkernel& m, const Target& target) {
             const std::string name = fmt::format("{}_{}_{}", m.function, ir::name_of(type), size);
             const uint32_t blocks = cluster ? size : 1;
             set.kernels.push_back(kernel_text(m, type, name, size));
-            for (const uint32_t threads : thread_counts(m, target, blocks))
-                set.trials.push_back(reduction_trial_of({m, type, threads, blocks, lanes ? size : m.group == ir::ThreadGroup::Warp ? warp : threads * blocks}, name));
+            for (const uint32_t threads : thread_counts(m, target, blocks)) {
+                const Shape s{m, type, threads, blocks, lanes ? size : m.group == ir::ThreadGroup::Warp ? warp : threads * blocks};
+                set.trials.push_back(of_type(type, [&](auto zero) { return reduction_trial<decltype(zero)>(s, name); }));
+            }
         }
     return set;
 }

@@ -57,6 +57,14 @@ struct Work {
     const Plan& plan;
 };
 
+/// What is refused for these sizes may have been made for any.
+Subject fitting(const Subject& s, const Plan& plan, const Target* target) {
+    std::vector<Diagnostic> ignored;
+    if (scheduled(s, plan, target, ignored)) return s;
+    Subject open = opened(s, plan);
+    return scheduled(open, plan, target, ignored) ? open : s;
+}
+
 /// Prints the warnings and answers the plan's program for a target.
 Result<Planned> planned_for(const Work& w, const Target& target) {
     std::vector<Diagnostic> warnings;
@@ -244,10 +252,7 @@ int run(const RunOptions& a) {
     const auto plan = narrowed(given ? *given : choose_plan(session, *m, *s, target), at_sizes(*s, in->arguments.dims), target);
     if (const int exit = session.report(); session.failed()) return exit;
     if (!plan) return fail(plan.why());
-    std::vector<Diagnostic> ignored;
-    const bool fixed = static_cast<bool>(scheduled(*s, *plan, target, ignored));
-    const Subject subject = fixed ? *s : opened(*s, *plan);    // what is refused for these sizes may have been made for any
-    const Work work{scheduled(subject, *plan, target, ignored) ? subject : *s, *plan};
+    const Work work{fitting(*s, *plan, target), *plan};
     const auto o = device ? run_on(*device, work, *in) : run_on_cpu(work, *in, a.interpret);
     if (!o) return report_failure(session, o.why());
     const std::vector<Verdict> verdicts = a.check ? check_outputs(*s, *in, *o, a) : std::vector<Verdict>{};

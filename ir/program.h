@@ -76,6 +76,9 @@ struct Let {
     Index value;
 };
 
+/// Threads of each block, where those of a kernel are a cluster of several.
+inline constexpr int64_t block_of_cluster = 512;
+
 /// `var` counts from 0; `lets` are names derived from it; `allocs` are fresh, unwritten buffers in each iteration. `order` is that of the axis it came from.
 struct Loop {
     std::string var;

@@ -116,13 +116,13 @@ std::vector<const Loop*> nest_of(const Loop& kernel) {
 }
 
 int64_t cluster_of(const Loop& kernel) {
-    constexpr int64_t most_threads = 1024, most_of_a_block = 512;
+    constexpr int64_t most_threads = 1024;
     const bool joined = any_inside(kernel.body, [](const Stmt& s) {
         const auto* b = std::get_if<Block>(&s->node);
         return b && b->via == "common.cluster_reduce";
     });
     int64_t blocks = 1;
-    while ((joined || kernel.threads > most_threads) && kernel.threads > most_of_a_block * blocks) blocks *= 2;
+    while ((joined || kernel.threads > most_threads) && kernel.threads > block_of_cluster * blocks) blocks *= 2;
     return blocks;
 }
 

@@ -61,8 +61,8 @@ void check_group(const Microkernel& m, const Place& at, const Context& context) 
     need(m.group != ThreadGroup::Warp || threads == 0 || threads == warp || !at.role.empty(), "bind.shape", fmt::format("`{}` runs on {} threads, but `{}` joins one warp of {}", label, threads, m.id, warp),
          "bind what joins a block, or give the kernel one warp", at.stmt->loc);
     need(m.group != ThreadGroup::Block || threads <= m.most_threads, "bind.shape", fmt::format("`{}` runs on {} threads, but `{}` on at most {}", label, threads, m.id, m.most_threads), "", at.stmt->loc);
-    const bool cluster = threads > 512 && threads <= m.most_threads;
-    need(m.group != ThreadGroup::Cluster || cluster, "bind.shape", fmt::format("`{}` has {} threads, but `{}` joins those of a cluster, more than 512 and at most {}", label, threads, m.id, m.most_threads), "say so with `vectorize(…, threads = 2048)`", at.stmt->loc);
+    const bool cluster = threads > block_of_cluster && threads <= m.most_threads;
+    need(m.group != ThreadGroup::Cluster || cluster, "bind.shape", fmt::format("`{}` has {} threads, but `{}` joins those of a cluster, more than {} and at most {}", label, threads, m.id, block_of_cluster, m.most_threads), "say so with `vectorize(…, threads = 2048)`", at.stmt->loc);
 }
 
 Rewrite bind_statements(const Program& p, const std::vector<std::string>& names, const Microkernel& m, const std::function<void(const Place&)>& check) {

@@ -8,10 +8,11 @@
 namespace acu::ir::pass {
 namespace {
 
-/// s += x over n!
-/// ->  s += x over n! via common.block_reduce
+/// Of the best of several: what the lists of the lanes hold.
 constexpr int64_t most_kept = 16;
 
+/// s += x over n!
+/// ->  s += x over n! via common.block_reduce
 struct BindReduce {
     static constexpr std::string_view name = "bind_reduce", doc = "let a microkernel join what the threads found in a reduction";
     static constexpr std::string_view picture = "s += x  over n!\n-> s += x  over n!  via common.block_reduce";

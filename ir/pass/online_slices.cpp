@@ -21,7 +21,7 @@ class SplitOnline {
         std::vector<Decl> decls;
         Body after;
         for (const Stmt& s : c_.group) {
-            if (s == c_.max.stmt) slice(l.body, decls, c_.max, top_), after.push_back(with_node(s, joined(c_.top(), top_.load_at(name(s_.join))))), after.push_back(scale_statement(decls));
+            if (s == c_.max.stmt) slice(l.body, decls, c_.max, top_), after.push_back(with_node(s, unbound_join(c_.top(), top_.load_at(name(s_.join))))), after.push_back(scale_statement(decls));
             else if (s == c_.exp.stmt) l.body.push_back(with_node(s, exponential()));
             else if (c_.is_use(s)) use(l.body, after, decls, c_.use_of(s));
             else l.body.push_back(with_node(s, s_.cut(*as_block(s))));
@@ -58,11 +58,8 @@ class SplitOnline {
         for (const std::string& to : {w.inits[0].label, w.block.label}) lineage_.push_back({block_of(x).label, to, Part::Partial});
     }
 
-    Block joined(const Block& b, const Value& v) const {
-        Block out = b;
-        out.axes = axes_of_kind(b, true);
-        out.axes.push_back({s_.join, AxisKind::Red, constant(0), constant(s_.count)});
-        out.vals = {v}, out.guards = without(b.guards, reduced_names(b));
+    Block unbound_join(const Block& b, const Value& v) const {
+        Block out = joined(b, s_, {v});
         out.via.clear();
         return out;
     }
@@ -96,7 +93,7 @@ class SplitOnline {
     void use(Body& body, Body& after, std::vector<Decl>& decls, const OnlineUse& u) {
         const Partial w = partial_of(p_, u.block(), s_, {type_of(u.at)});
         slice(body, decls, u.at, w);
-        after.push_back(with_node(u.at.stmt, joined(u.block(), binary(Op::Mul, w.load_at(name(s_.join)), of_slice(scale_, name(s_.join), u.rows)))));
+        after.push_back(with_node(u.at.stmt, unbound_join(u.block(), binary(Op::Mul, w.load_at(name(s_.join)), of_slice(scale_, name(s_.join), u.rows)))));
     }
 
     /// Readers of the exponentials see them corrected, and NaN where the definition subtracts -inf from -inf.

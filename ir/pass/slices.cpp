@@ -57,6 +57,14 @@ Partial partial_of(const Program& p, const Block& b, const Slices& s, const std:
     return w;
 }
 
+Block joined(Block b, const Slices& s, std::vector<Value> vals) {
+    b.guards = without(b.guards, reduced_names(b));
+    b.axes = axes_of_kind(b, true);
+    b.axes.push_back({s.join, AxisKind::Red, constant(0), constant(s.count)});
+    b.vals = std::move(vals);
+    return b;
+}
+
 Program declare_slices(Program p, const std::vector<Stmt>& above, std::vector<Decl> decls, const Slices& s) {
     return declare(std::move(p), above, std::move(decls), s.kind == LoopKind::Cluster ? Scope::Cluster : Scope::Register);
 }

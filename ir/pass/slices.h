@@ -35,6 +35,9 @@ struct Partial {
 /// `types`: of the buffers.
 Partial partial_of(const Program& p, const Block& b, const Slices& s, const std::vector<DType>& types);
 
+/// The reduction of the slices' results `vals`, in their order, instead of what `b` reduces.
+Block joined(Block b, const Slices& s, std::vector<Value> vals);
+
 /// Declares the buffers of partial results where all slices reach them.
 Program declare_slices(Program p, const std::vector<Stmt>& above, std::vector<Decl> decls, const Slices& s);
 

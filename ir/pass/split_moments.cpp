@@ -80,8 +80,8 @@ struct SplitMoments {
         const Index j = ir::name(s.join);
         const Value moved = binary(Op::Sub, center_at(j), m.center);
         const Value more = binary(Op::Mul, cast(moved->type, of_index(terms(sum, s, j))), binary(Op::Mul, moved, moved));
-        Program out = replace_stmt(site.program, m.sum.stmt, {make_stmt(m.sum.stmt->loc, std::move(l)), with_node(m.sum.stmt, joined(sum, s, first.load_at(j)))});
-        out = replace_stmt(std::move(out), m.squares.stmt, {with_node(m.squares.stmt, joined(squares, s, binary(Op::Add, second.load_at(j), more)))});
+        Program out = replace_stmt(site.program, m.sum.stmt, {make_stmt(m.sum.stmt->loc, std::move(l)), with_node(m.sum.stmt, joined(sum, s, {first.load_at(j)}))});
+        out = replace_stmt(std::move(out), m.squares.stmt, {with_node(m.squares.stmt, joined(squares, s, {binary(Op::Add, second.load_at(j), more)}))});
         Decl mean = first.decls[0];
         mean.name = center.label, mean.type = type;
         out = declare_slices(std::move(out), m.sum.above, {first.decls[0], mean, second.decls[0]}, s);
@@ -113,13 +113,6 @@ struct SplitMoments {
         std::vector<Index> at = o.subscripts;
         at[0] = slice;
         return load(o.tensor, type, std::move(at));
-    }
-
-    static Block joined(Block b, const Slices& s, Value v) {
-        b.axes = axes_of_kind(b, true);
-        b.axes.push_back({s.join, AxisKind::Red, constant(0), constant(s.count)});
-        b.vals = {std::move(v)};
-        return b;
     }
 };
 

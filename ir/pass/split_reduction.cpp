@@ -61,12 +61,7 @@ struct SplitReduction {
         Loop l{s.var, constant(s.count), s.kind, AxisKind::Par, {}, {}, {}};
         for (const Block& init : w.inits) l.body.push_back(make_stmt(at.stmt->loc, init));
         l.body.push_back(make_stmt(at.stmt->loc, s.cut(w.block)));
-        Block join = b;
-        join.axes = axes_of_kind(b, true);
-        join.axes.push_back({s.join, AxisKind::Red, constant(0), constant(s.count)});
-        join.vals = w.values_at(ir::name(s.join));
-        join.guards = without(b.guards, reduced_names(b));
-        Program out = replace_stmt(program, at.stmt, {make_stmt(at.stmt->loc, std::move(l)), with_node(at.stmt, std::move(join))});
+        Program out = replace_stmt(program, at.stmt, {make_stmt(at.stmt->loc, std::move(l)), with_node(at.stmt, joined(b, s, w.values_at(ir::name(s.join))))});
         out = declare_slices(std::move(out), at.above, w.decls, s);
         Rewrite done{std::move(out), {{b.label, s.var, Part::Outer}, {b.label, w.block.label, Part::Partial}}};
         for (const Block& init : w.inits) done.lineage.push_back({b.label, init.label, Part::Partial});

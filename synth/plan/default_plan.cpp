@@ -59,9 +59,7 @@ bool same_choices(const std::vector<pass::Step>& a, const std::vector<pass::Step
 
 /// The first of the alternatives from `from` on that admits the sizes.
 const Alternative& first_for(const std::vector<Alternative>& all, const SizeClass& sizes, size_t from) {
-    return *std::find_if(all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), [&](const Alternative& a) {
-        return std::ranges::all_of(a.bounds, [&](const auto& b) { return sizes.at(b.first) <= b.second; });
-    });
+    return *std::find_if(all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), [&](const Alternative& a) { return admits(a.bounds, sizes); });
 }
 
 /// Sizes of every kind that the alternatives tell apart: each bound, and one more than all of them.

@@ -22,8 +22,8 @@ constexpr int64_t most_registers_bytes = 64 * 1024, most_shared_bytes = 192 * 10
 constexpr int64_t most_of_a_warp = 2;
 /// Rows of which nothing wide is kept and that are longer go in slices; others where a block cannot hold them, or where there are too few to fill the device.
 constexpr int64_t least_sliced_bytes = 32 * 1024, least_sliced_bytes_kept = 96 * 1024;
-/// Rows of which something wide is kept and that are longer have a cluster of blocks each, of so many threads.
-constexpr int64_t least_of_a_cluster = 128 * 1024, block_of_cluster = 512;
+/// Rows of which something wide is kept and that are longer have a cluster of blocks each.
+constexpr int64_t least_of_a_cluster = 128 * 1024;
 /// Rows of 32-bit elements that are longer have two blocks, whose registers hold them; those of 16-bit ones fit into one.
 constexpr int64_t least_of_a_pair = 64 * 1024;
 
@@ -212,11 +212,11 @@ static std::optional<Draft> rows_in_registers_of_clusters(const Draft& draft, co
 /// Long rows: several blocks for each, of which there are many or few.
 static std::optional<Draft> long_rows(const Draft& draft, const Group& g, const Row& r) {
     const auto lowered = [](std::optional<Draft> done) { return done && done->lowers() ? std::move(done) : std::nullopt; };
-    if (is_few(r, draft.target()) && (!r.points || r.bytes >= least_sliced_bytes))
+    const bool few = is_few(r, draft.target());
+    if (few && (!r.points || r.bytes >= least_sliced_bytes))
         if (auto done = lowered(sliced_scans(draft, g, r.points, r.width))) return done;
     if (!r.points || r.bytes < least_sliced_bytes) return {};
     const bool kept = std::ranges::any_of(results_of(draft.program(), g.labels), [&](const std::string& t) { return draft.program().find(t)->scope == Scope::Out && is_row_wide(draft.program(), g, t); });
-    const bool few = is_few(r, draft.target());
     if (kept)
         if (auto done = rows_in_registers_of_clusters(draft, g, r)) return done;
     if (r.bytes >= (!kept ? least_sliced_bytes : few ? least_sliced_bytes_kept : most_shared_bytes + 1))

@@ -33,11 +33,11 @@ std::set<std::string> open_dims(const Program& p, const Group& g, bool of_rows) 
     return out;
 }
 
-/// The one that all rows have as their length; empty: none, or several.
-std::set<std::string> dims_of(const Program& p, const std::vector<Group>& groups, GroupKind kind, bool of_rows) {
+/// Of all groups of rows.
+std::set<std::string> dims_of_rows(const Program& p, const std::vector<Group>& groups, bool of_rows) {
     std::set<std::string> all;
     for (const Group& g : groups)
-        if (g.kind == kind) all.merge(open_dims(p, g, of_rows));
+        if (g.kind == GroupKind::Rows) all.merge(open_dims(p, g, of_rows));
     return all;
 }
 
@@ -74,6 +74,10 @@ std::string words_of(const SizeClass& c) {
     return s;
 }
 
+bool admits(const SizeClass& c, const Env& sizes) {
+    return std::ranges::all_of(c, [&](const auto& b) { return sizes.at(b.first) <= b.second; });
+}
+
 Program assuming(Program p, const SizeClass& c) {
     for (const auto& [dim, most] : c) p.facts.push_back(binary(Op::Le, of_index(name(dim)), of_index(constant(most))));
     return p;
@@ -81,7 +85,7 @@ Program assuming(Program p, const SizeClass& c) {
 
 std::vector<SizeClass> size_classes(const Program& loops, const Target& target) {
     const std::vector<Group> groups = groups_of(loops);
-    const std::set<std::string> length = dims_of(loops, groups, GroupKind::Rows, false), rows = dims_of(loops, groups, GroupKind::Rows, true);
+    const std::set<std::string> length = dims_of_rows(loops, groups, false), rows = dims_of_rows(loops, groups, true);
     const bool any_rows = std::ranges::any_of(groups, [](const Group& g) { return g.kind == GroupKind::Rows; });
     if (any_rows && length.size() <= 1) return row_classes(length.empty() ? "" : *length.begin(), rows.size() == 1 ? *rows.begin() : "", target);
     std::set<std::string> crossed;

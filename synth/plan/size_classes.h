@@ -6,10 +6,12 @@
 namespace acu::synth::plan {
 
 /// Dimensions and the sizes that they do not exceed.
-using SizeClass = std::map<std::string, int64_t>;
+using SizeClass = ir::Env;
 
 /// `M <= 64 && N <= 512`
 std::string words_of(const SizeClass& c);
+/// Are these sizes, of all dimensions that the class bounds, within its bounds?
+bool admits(const SizeClass& c, const ir::Env& sizes);
 /// The program with the bounds among its facts.
 ir::Program assuming(ir::Program p, const SizeClass& c);
 

@@ -15,6 +15,39 @@ namespace {
 /// Of a slice, 32 a thread, so that its two joins cost little: a block reads it once and is gone.
 constexpr int64_t slice_threads = 256, slice_points = 32 * slice_threads, join_threads = 64;
 
+int64_t slices_for(int64_t points) { return (points + slice_points - 1) / slice_points; }
+
+bool share_among_threads(Draft& d, const std::string& loop, int64_t width) {
+    return vectorize_inside(d, loop, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width));
+}
+
+/// This statement, and with it all of its kernel.
+bool one_thread_a_row(Draft& d, const std::string& label, const Group& g) {
+    return d.step("vectorize", {label, g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads));
+}
+
+/// A kernel of rows in which these tensors are kept; answers its loop, empty: refused.
+std::string kernel_of(Draft& d, const std::vector<std::string>& labels, const pass::Sizes& over, const std::vector<std::string>& kept, const std::string& why) {
+    if (!d.step("fuse", labels, {{"over", over}, {"kind", "grid"}}, why)) return {};
+    const std::string loop = loop_around(d.program(), labels[0]);
+    for (const std::string& t : kept)
+        if (!d.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block") && d.program().find(t)->scope == Scope::Temp) return {};
+    return loop;
+}
+
+/// A block a slice, for one statement whose results `kept` are.
+bool slice_kernel(Draft& d, const std::string& label, const Group& g, const std::vector<std::string>& kept, int64_t width) {
+    const std::string loop = kernel_of(d, {label}, tiles_of_rows(g), kept, "one block a slice of a row");
+    if (loop.empty() || !share_among_threads(d, loop, width)) return false;
+    bind_reductions(d, loop, slice_threads);
+    return true;
+}
+
+/// The statements that join slices, `join` among them, in one kernel in which these tensors are kept.
+bool join_kernel(Draft& d, const std::vector<std::string>& labels, const std::string& join, const Group& g, const std::vector<std::string>& kept, const std::string& why) {
+    return !kernel_of(d, labels, tiles_of_rows(g, g.rows.back(), join_threads), kept, why).empty() && one_thread_a_row(d, join, g);
+}
+
 bool reads(const Value& v, const std::string& tensor) {
     bool found = false;
     analysis::for_each_load(v, [&](const Value& x) { found |= x->name == tensor; });
@@ -55,7 +88,7 @@ class SlicedRows {
 
   private:
     bool split() {
-        const int64_t count = (points_ + slice_points - 1) / slice_points;
+        const int64_t count = slices_for(points_);
         const std::string axis = axes_of_kind(*block_named(d_.program(), x_.top), false)[0].name;
         if (!d_.step("outline", {x_.sum}, {{"call", "exp"}, {"into", e_}}, "so that it can follow the maximum of a slice")) return false;
         return d_.step("split_online", {x_.top}, {{"axis", axis}, {"exp", e_}, {"count", count}, {"align", width_}, {"kind", "grid"}},
@@ -74,7 +107,7 @@ class SlicedRows {
         const Group now{GroupKind::Rows, {mine.labels[0], mine.labels[2]}, g_.rows, g_.inner};
         for (const std::string& t : inputs_of(d_.program(), now))
             if (readers_of(d_.program(), now, t) > 1 && is_of_rows(d_.program(), now, t) && !d_.step("stage", {t}, {{"at", loop}, {"in", "register"}}, "a slice is read once for the maximum and the sum")) return false;
-        if (!vectorize_inside(d_, loop, width_, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width_))) return false;
+        if (!share_among_threads(d_, loop, width_)) return false;
         approximate_calls(d_, loop);
         bind_reductions(d_, loop, slice_threads);
         return true;
@@ -91,7 +124,7 @@ class SlicedRows {
         if (!d_.step("fuse", labels, {{"over", tiles_of_rows(g_, g_.rows.back(), join_threads)}, {"kind", "grid"}}, "the slices of a row are joined by one thread")) return false;
         const std::string loop = loop_around(d_.program(), labels[0]);
         if (!keep({x_.top, x_.sum}, loop)) return false;
-        return d_.step("vectorize", {labels[0], g_.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads));
+        return one_thread_a_row(d_, labels[0], g_);
     }
 
     std::optional<Draft> points() {
@@ -125,12 +158,6 @@ std::string sole_reduction(const Program& p, const Group& g) {
     return found;
 }
 
-}  // namespace
-
-std::optional<Draft> sliced_rows(Draft draft, Group g, int64_t points, int64_t width) { return SlicedRows(std::move(draft), std::move(g), points, width).run(); }
-
-namespace {
-
 /// Slices of a sum and of squared differences: along the outermost reduced axis, of whole ones of the inner axes, small enough for shared memory.
 int64_t slices_of_moments(const Draft& d, const Block& sum, int64_t bytes) {
     constexpr int64_t most_bytes = 48 * 1024;
@@ -141,16 +168,9 @@ int64_t slices_of_moments(const Draft& d, const Block& sum, int64_t bytes) {
     return count <= *outer ? count : 0;
 }
 
-/// A kernel of rows in which these tensors are kept; answers its loop, empty: refused.
-std::string kernel_of(Draft& d, const std::vector<std::string>& labels, const pass::Sizes& over, const std::vector<std::string>& kept, const std::string& why) {
-    if (!d.step("fuse", labels, {{"over", over}, {"kind", "grid"}}, why)) return {};
-    const std::string loop = loop_around(d.program(), labels[0]);
-    for (const std::string& t : kept)
-        if (!d.step("keep", {t}, {{"at", loop}, {"in", "register"}}, "it belongs to the block") && d.program().find(t)->scope == Scope::Temp) return {};
-    return loop;
-}
-
 }  // namespace
+
+std::optional<Draft> sliced_rows(Draft draft, Group g, int64_t points, int64_t width) { return SlicedRows(std::move(draft), std::move(g), points, width).run(); }
 
 std::optional<Draft> sliced_moments(Draft d, const Group& g, int64_t bytes, int64_t width) {
     std::vector<std::string> sums;
@@ -168,10 +188,9 @@ std::optional<Draft> sliced_moments(Draft d, const Group& g, int64_t bytes, int6
     const Group now{GroupKind::Rows, slice, g.rows, g.inner};
     for (const std::string& t : inputs_of(d.program(), now))
         if (readers_of(d.program(), now, t) > 1 && is_of_rows(d.program(), now, t) && !d.step("stage", {t}, {{"at", loop}, {"in", "shared"}}, "a slice is read once for both sums")) return {};
-    if (!vectorize_inside(d, loop, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
+    if (!share_among_threads(d, loop, width)) return {};
     bind_reductions(d, loop, slice_threads);
-    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), results_of(d.program(), g.labels), "the slices of a row are joined by one thread");
-    if (joins.empty() || !d.step("vectorize", {sums[0], g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
+    if (!join_kernel(d, g.labels, sums[0], g, results_of(d.program(), g.labels), "the slices of a row are joined by one thread")) return {};
     return d;
 }
 
@@ -189,19 +208,16 @@ std::optional<Draft> sliced_scans(Draft d, const Group& g, std::optional<int64_t
     if (scan.empty()) return {};
     const std::vector<Axis> rest = axes_of_kind(*block_named(d.program(), scan), false);
     const auto most = most_of(d.program(), rest[0].size);
-    const int64_t count = points ? (*points + slice_points - 1) / slice_points : most ? (*most + slice_points - 1) / slice_points : usual;
+    const int64_t count = points ? slices_for(*points) : most ? slices_for(*most) : usual;
     const std::string axis = rest[0].name, slice = scan + ".w", carry = scan + ".c";
     if (count < 2 || !d.step("split_scan", {scan}, {{"axis", axis}, {"count", count}, {"align", width}, {"kind", "grid"}}, fmt::format("the rows are few: {} blocks share each of them", count))) return {};
-    const std::string slices = kernel_of(d, {slice}, tiles_of_rows(g), {slice}, "one block a slice of a row");
-    if (slices.empty() || !vectorize_inside(d, slices, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
-    bind_reductions(d, slices, slice_threads);
+    if (!slice_kernel(d, slice, g, {slice}, width)) return {};
     before.push_back(carry);
-    const std::string carries = kernel_of(d, before, tiles_of_rows(g, g.rows.back(), join_threads), {block_named(d.program(), carry)->outs[0].tensor}, "what stands before each slice, by one thread a row");
-    if (carries.empty() || !d.step("vectorize", {carry, g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
+    if (!join_kernel(d, before, carry, g, {block_named(d.program(), carry)->outs[0].tensor}, "what stands before each slice, by one thread a row")) return {};
     pass::Sizes tile = tiles_of_rows(g);
     tile.emplace_back(axis, 4 * slice_threads * width);
     if (!d.step("fuse", {scan}, {{"over", tile}, {"kind", "grid"}}, "each element gets what stands before its slice")) return {};
-    if (!vectorize_inside(d, loop_around(d.program(), scan), width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
+    if (!share_among_threads(d, loop_around(d.program(), scan), width)) return {};
     return d;
 }
 
@@ -210,14 +226,11 @@ std::optional<Draft> sliced_sums(Draft d, Group g, int64_t points, int64_t width
         if (d.step("inline", {t}, {}, "where it is used, so that no row has to be stored")) std::erase(g.labels, t);
     const std::string sum = sole_reduction(d.program(), g);
     if (sum.empty()) return {};
-    const int64_t count = (points + slice_points - 1) / slice_points;
+    const int64_t count = slices_for(points);
     const std::string axis = axes_of_kind(*block_named(d.program(), sum), false)[0].name, part = sum + ".w";
     if (!d.step("split_reduction", {sum}, {{"axis", axis}, {"count", count}, {"align", width}, {"kind", "grid"}}, fmt::format("the rows are few: {} blocks share each of them", count))) return {};
-    const std::string slices = kernel_of(d, {part}, tiles_of_rows(g), results_of(d.program(), {part}), "one block a slice of a row");
-    if (slices.empty() || !vectorize_inside(d, slices, width, slice_threads, fmt::format("{} threads, vectors of {} elements", slice_threads, width))) return {};
-    bind_reductions(d, slices, slice_threads);
-    const std::string joins = kernel_of(d, g.labels, tiles_of_rows(g, g.rows.back(), join_threads), results_of(d.program(), g.labels), "the slices of a row are joined by one thread");
-    if (joins.empty() || !d.step("vectorize", {sum, g.rows.back()}, {{"width", int64_t{1}}, {"threads", join_threads}}, fmt::format("{} rows a block", join_threads))) return {};
+    if (!slice_kernel(d, part, g, results_of(d.program(), {part}), width)) return {};
+    if (!join_kernel(d, g.labels, sum, g, results_of(d.program(), g.labels), "the slices of a row are joined by one thread")) return {};
     return d;
 }
 

@@ -35,7 +35,7 @@ ir::Program with_open_sizes(ir::Program p) {
 /// Of the default plan of an operator with open sizes: what a launcher would take for those of the scene.
 synth::plan::Alternative alternative_for(const property::Scene& s, const ir::Program& loops, const Target& target) {
     for (synth::plan::Alternative& a : synth::plan::default_plan(loops, target))
-        if (std::ranges::all_of(a.bounds, [&](const auto& b) { return s.inputs.arguments.dims.at(b.first) <= b.second; })) return std::move(a);
+        if (synth::plan::admits(a.bounds, s.inputs.arguments.dims)) return std::move(a);
     return {};
 }
 
