@@ -196,6 +196,72 @@ void cluster_trials(const ir::Microkernel& m, TrialSet& set) {
         }
 }
 
+// ---- boxes of tensors: inside, at the edges, half and wholly outside
+
+const char* const box_text = R"(
+extern "C" __global__ void box_$rank(const u8* in, u8* out, int bytes$numbers, ACU_MAP map) {
+    ACU_SHARED(u8, tile, 0, 32768);
+    ACU_SHARED(RingBarrier, bar, 32768, 1);
+    const int t = threadIdx.x;
+    if (t == 0) ring_init(bar[0], 1);
+    block_barrier();
+    if (t == 0) {
+        ring_expect(bar[0], bytes);
+        tensor_copy(tile, map, bar[0]$coordinates);
+        ring_arrive(bar[0]);
+    }
+    ring_wait(bar[0], 0);
+    for (int i = t; i < bytes; i += blockDim.x) out[i] = tile[i];
+}
+)";
+
+/// Where byte `at` of a box lies, whose lines are as long as the pattern.
+size_t swizzled_byte(size_t at, size_t swizzle) { return swizzle ? at ^ ((at / 128 & (swizzle / 16 - 1)) << 4) : at; }
+
+void box_trial(size_t rank, size_t bytes, size_t swizzle, int place, TrialSet& set) {
+    runtime::TensorMapShape shape;
+    shape.element_bytes = static_cast<uint32_t>(bytes), shape.swizzle_bytes = static_cast<uint32_t>(swizzle);
+    const size_t line = swizzle ? swizzle / bytes : 48 / bytes;
+    std::vector<int32_t> at;
+    size_t stride = bytes, all = bytes;
+    for (size_t i = 0; i < rank; ++i) {
+        shape.dims.push_back(i == 0 ? 160 / bytes : 5 + 2 * i), shape.box.push_back(static_cast<uint32_t>(i == 0 ? line : i == 1 ? 8 : 3));
+        if (i + 1 < rank) shape.strides.push_back(stride *= shape.dims[i]);
+        all *= shape.box[i];
+        const auto size = static_cast<int32_t>(shape.dims[i]);
+        at.push_back(place == 0 ? 0 : place == 1 ? (i == 0 ? static_cast<int32_t>(16 / bytes) : 1) : place == 2 ? size - 2 : place == 3 ? -3 : size + 4);
+    }
+    size_t elements = 1;
+    for (const uint64_t n : shape.dims) elements *= n;
+    const Bytes in = drawn_bytes(elements * bytes);
+    Bytes wanted(all);
+    for (size_t e = 0; e < all / bytes; ++e) {
+        int64_t from = 0, step = 1;
+        bool inside = true;
+        for (size_t i = 0, rest = e; i < rank; rest /= shape.box[i], ++i) {
+            const int64_t c = at[i] + static_cast<int64_t>(rest % shape.box[i]);
+            inside = inside && c >= 0 && c < static_cast<int64_t>(shape.dims[i]);
+            from += c * step, step *= static_cast<int64_t>(shape.dims[i]);
+        }
+        for (size_t k = 0; inside && k < bytes; ++k) wanted[swizzled_byte(e * bytes + k, swizzle)] = in[static_cast<size_t>(from) * bytes + k];
+    }
+    std::vector<int32_t> numbers{static_cast<int32_t>(all)};
+    numbers.insert(numbers.end(), at.begin(), at.end());
+    set.trials.push_back(exact({.kernel = fmt::format("box_{}", rank), .what = fmt::format("{} dimensions of {} bytes, swizzle {}, place {}", rank, bytes, swizzle, place), .block = 64, .shared = 32768 + 128, .inputs = {in}, .numbers = numbers, .maps = {shape}}, wanted));
+}
+
+void box_trials(TrialSet& set) {
+    for (size_t rank = 1; rank <= 5; ++rank) {
+        std::string numbers, coordinates;
+        for (size_t i = 0; i < rank; ++i) numbers += fmt::format(", int c{}", i), coordinates += fmt::format(", c{}", i);
+        set.kernels.push_back(filled(box_text, {{"rank", std::to_string(rank)}, {"numbers", numbers}, {"coordinates", coordinates}}));
+        for (const size_t bytes : {1u, 2u, 4u, 8u})
+            for (const size_t swizzle : {0u, 32u, 64u, 128u})
+                for (int place = 0; place < 5; ++place)
+                    if (rank > 1 || swizzle == 0) box_trial(rank, bytes, swizzle, place, set);
+    }
+}
+
 }  // namespace
 
 TrialSet copy_trials(const ir::Microkernel& m, const Target& target) {
@@ -203,6 +269,7 @@ TrialSet copy_trials(const ir::Microkernel& m, const Target& target) {
     if (m.id == "common.vector_copy") vector_trials(m, target, set);
     else if (m.id == "common.copy_async") async_trials(m, set);
     else if (m.id == "common.bulk_copy") bulk_trials(set);
+    else if (m.id == "sm90.tensor_copy") box_trials(set);
     else cluster_trials(m, set);
     return set;
 }

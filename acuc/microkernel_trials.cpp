@@ -27,6 +27,7 @@ TrialSet trials_of(const ir::Microkernel& m, const Target& target) {
         case ir::MicrokernelKind::Copy: return copy_trials(m, target);
         case ir::MicrokernelKind::Reduce:
         case ir::MicrokernelKind::Scan: return reduction_trials(m, target);
+        case ir::MicrokernelKind::Mma: return matrix_trials(m, target);
         case ir::MicrokernelKind::Merge: return merge_trials(m, target);
         default: return exchange_trials(m, target);
     }

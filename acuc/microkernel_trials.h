@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/microkernel.h"
+#include "runtime/device.h"
 #include "target/target.h"
 
 namespace acu {
@@ -19,6 +20,7 @@ struct Trial {
     std::vector<std::vector<std::byte>> inputs = {};
     size_t output_bytes = 0;
     std::vector<int32_t> numbers = {};
+    std::vector<runtime::TensorMapShape> maps = {};    ///< of the first input, behind the numbers
     std::function<std::string(std::span<const std::byte>)> fault = {};    ///< what is wrong with the output, compared with a scalar reference; empty: nothing
 };
 
@@ -36,6 +38,7 @@ TrialSet trials_of(const ir::Microkernel& m, const Target& target);
 TrialSet copy_trials(const ir::Microkernel& m, const Target& target);
 TrialSet exchange_trials(const ir::Microkernel& m, const Target& target);
 TrialSet reduction_trials(const ir::Microkernel& m, const Target& target);
+TrialSet matrix_trials(const ir::Microkernel& m, const Target& target);
 TrialSet merge_trials(const ir::Microkernel& m, const Target& target);
 
 /// `text` with every `$name` replaced.

@@ -24,6 +24,11 @@ Status run_trial(runtime::Device& device, runtime::Module& module, const Trial& 
         buffers.push_back(std::move(*b));
     }
     for (const int32_t n : t.numbers) launch.arguments.push_back(runtime::argument_of(n));
+    for (const runtime::TensorMapShape& shape : t.maps) {
+        auto map = device.tensor_map(buffers[0]->address(), shape);
+        if (!map) return map.why();
+        launch.arguments.push_back(std::move(*map));
+    }
     if (const Status done = device.launch(module, launch); !done) return done;
     if (const Status done = device.synchronize(); !done) return done;
     for (size_t i = 0; i < buffers.size(); ++i) {

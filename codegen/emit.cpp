@@ -55,9 +55,10 @@ int64_t Kernel::grid(int64_t iterations) const {
 std::string device_text(const std::vector<Kernel>& kernels) {
     std::set<std::string> needed;
     for (const Kernel& k : kernels) needed.insert(k.headers.begin(), k.headers.end());
+    if (needed.contains("elements")) needed.insert("swizzle");
     std::string text = needed.contains("async") ? "#define ACU_ASYNC 1\n" : "";
     text += microkernels::texts().at("device");
-    for (const char* name : {"group", "copy", "async", "elements", "early", "cluster", "ring", "roles", "reduce", "lanes", "top", "scan", "online"})
+    for (const char* name : {"group", "copy", "async", "swizzle", "elements", "early", "cluster", "ring", "roles", "tensor_copy", "reduce", "lanes", "top", "scan", "online", "operand", "mma", "wgmma"})
         if (needed.contains(name)) text += "\n" + std::string(microkernels::texts().at(name));
     for (const Kernel& k : kernels) text += "\n" + k.text;
     return text;

@@ -12,11 +12,19 @@ inline constexpr int block_threads = 256;
 /// More blocks than this are never needed: the kernels loop.
 inline constexpr int64_t most_blocks = 1 << 20;
 
+/// Boxes of a tensor that the copy engine moves: sizes in elements, innermost dimension first; `swizzle`: bytes of the pattern, 0: none.
+struct TensorBox {
+    std::vector<int64_t> sizes;
+    int64_t swizzle = 0;
+    bool operator==(const TensorBox&) const = default;
+};
+
 /// One argument of a kernel.
 struct KernelArgument {
-    enum Kind { Buffer, Dim, Scalar, Stride } kind;
-    std::string name;    ///< of the buffer, dimension or scalar; of the tensor of a stride
-    size_t axis = 0;     ///< of a stride
+    enum Kind { Buffer, Dim, Scalar, Stride, Map } kind;
+    std::string name;    ///< of the buffer, dimension or scalar; of the tensor of a stride or map
+    size_t axis = 0;     ///< of a stride; number of a map
+    TensorBox box = {};  ///< of a map
 };
 
 /// A kernel of an emitted source. It loops over the grid, so any grid is correct: `cells` are its iterations, one a block of `threads` threads, or one a thread where
@@ -34,6 +42,7 @@ struct Kernel {
     int64_t packed = 1;
     bool early = false;    ///< starts while the kernel before ends
     int64_t cluster = 1;   ///< blocks that share an iteration
+    std::map<std::string, int64_t> needs = {};    ///< bytes of which the addresses of tensors must be multiples: the kernel cannot run without
 
     std::string unaligned() const { return name + "_unaligned"; }
     int64_t block() const { return threads ? threads * packed / cluster : block_threads; }

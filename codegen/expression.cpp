@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include "ir/analysis/affine.h"
 
 namespace acu::codegen {
 
@@ -109,10 +110,24 @@ std::string ExpressionWriter::offset(const Decl& d, const std::vector<Index>& su
     std::string s;
     for (size_t i = 0; i < subscripts.size(); ++i) {
         const Index at = subscripts[i] - d.dims[i].origin;
+        if (d.panels && i + 2 == subscripts.size()) return panelled(d, s, at, subscripts.back() - d.dims.back().origin);
         if (s.empty()) s = index(at, i + 1 < subscripts.size() ? 2 : 0, false);
         else s = fmt::format("{} * {} + {}", i > 1 ? "(" + s + ")" : s, index(d.dims[i].size, 3, false), index(at, 1, true));
     }
     return s;
+}
+
+/// Of a tile whose lines are cut into panels: those panels one after another, `outer` tiles before it.
+std::string ExpressionWriter::panelled(const Decl& d, const std::string& outer, const Index& line, const Index& at) {
+    const Index wide = constant(d.swizzle / static_cast<int64_t>(info(d.type).bytes)), lines = d.dims[d.dims.size() - 2].size;
+    const std::string within = index(analysis::normal(div(at, wide) * (lines * wide) + line * wide + mod(at, wide)));
+    return outer.empty() ? within : fmt::format("({}) * {} + {}", outer, index(analysis::normal(lines * d.dims.back().size)), within);
+}
+
+std::string ExpressionWriter::address(const std::string& tensor, const std::vector<Index>& subscripts) {
+    const Decl& d = decl(tensor);
+    const std::string at = offset(d, subscripts);
+    return at == "0" ? names_.buffer(tensor) : fmt::format("{} + {}", names_.buffer(tensor), at);
 }
 
 std::string ExpressionWriter::cell_of(const Decl& d, const std::string& name, const std::vector<Index>& subscripts) {

@@ -44,6 +44,8 @@ class ExpressionWriter {
     std::string value(const ir::Value& v);
     /// The element of a buffer, as an lvalue.
     std::string element(const std::string& tensor, const std::vector<ir::Index>& subscripts);
+    /// Where an element stands if nothing is swizzled: the start of a tile.
+    std::string address(const std::string& tensor, const std::vector<ir::Index>& subscripts);
     /// `v`, of type `from`, as it is stored in an element of `type`.
     std::string stored(const std::string& v, ir::DType from, ir::DType type) const;
     /// The condition that the subscripts lie inside, without what is obvious; empty: they do.
@@ -62,6 +64,7 @@ class ExpressionWriter {
     std::string cell_of(const ir::Decl& d, const std::string& name, const std::vector<ir::Index>& subscripts);
     std::string own_register(const ir::Decl& d, const std::vector<ir::Index>& subscripts);
     std::string offset(const ir::Decl& d, const std::vector<ir::Index>& subscripts);
+    std::string panelled(const ir::Decl& d, const std::string& outer, const ir::Index& line, const ir::Index& at);
     std::string text_of(const ir::Value& v);
     std::string operand(const ir::Value& v);
     std::string literal(const ir::ValueNode& v) const;

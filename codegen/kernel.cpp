@@ -29,6 +29,13 @@ KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const Target& t
     for (const Value& f : p.facts) facts_.add(f);
 }
 
+/// Maps stay where the launch put them.
+static std::string by_reference(std::string parameters) {
+    const std::string map = "ACU_MAP ";
+    for (size_t at; (at = parameters.find(map)) != std::string::npos;) parameters.replace(at, map.size(), "const TensorMap& ");
+    return parameters;
+}
+
 Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours) {
     Kernel k{name, loop_.extent, arguments(), "", threads_, 0, {}};
     for (const KernelArgument& a : k.arguments) parameter(a);
@@ -45,10 +52,15 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
     if (meets) headers_.insert("early");
     if (joins_ && cluster_ > 1) before += "    cluster_open();\n", after = "    cluster_close();\n" + after;
     const std::string text = text_ + shared_text_ + before + body + after;
+    for (const KernelArgument& m : maps_) {
+        k.arguments.push_back(m), k.needs[m.name] = 16;
+        parameter(m);
+    }
     k.alignment = alignment_;
-    if (alignment_.empty()) k.text = entry(name, "\n" + text);
+    std::erase_if(k.alignment.buffers, [&](const auto& x) { return k.needs.contains(x.first) && x.second <= 16; });
+    if (k.alignment.empty()) k.text = entry(name, (alignment_.empty() ? "\n" : "\n    constexpr bool aligned = true;\n") + text);
     else
-        k.text = fmt::format("template <bool aligned>\nACU_DEVICE void {0}_body({1}) {{\n{2}}}\n{3}{4}", name, parameters_, text, entry(name, fmt::format(" {}_body<true>({}); ", name, passed_on_)),
+        k.text = fmt::format("template <bool aligned>\nACU_DEVICE void {0}_body({1}) {{\n{2}}}\n{3}{4}", name, by_reference(parameters_), text, entry(name, fmt::format(" {}_body<true>({}); ", name, passed_on_)),
                              entry(k.unaligned(), fmt::format(" {}_body<false>({}); ", name, passed_on_)));
     k.shared = shared_bytes_;
     k.packed = packed_;
@@ -139,6 +151,7 @@ void KernelWriter::parameter(const KernelArgument& a) {
         case KernelArgument::Buffer: add(fmt::format("{}{}* __restrict__", written_.contains(a.name) ? "" : "const ", element_type(buffers_.at(a.name)->type)), names_.buffer(a.name)); return;
         case KernelArgument::Scalar: add(std::string(value_type(buffers_.at(a.name)->type)), names_.buffer(a.name)); return;
         case KernelArgument::Dim: add("i64", names_.of(a.name)); return;
+        case KernelArgument::Map: add("ACU_MAP", names_.buffer(fmt::format("{}.map{}", a.name, a.axis))); return;
         case KernelArgument::Stride: add("i64", names_.buffer(fmt::format("{}.stride{}", a.name, a.axis))); return;
     }
 }

@@ -3,6 +3,7 @@
 #include "codegen/kernel_writer.h"
 #include "ir/analysis/affine.h"
 #include "ir/lower/lower.h"
+#include "ir/lower/spread.h"
 
 namespace acu::codegen {
 
@@ -110,7 +111,15 @@ void KernelWriter::share(const Body& stmts) {
 
 // ---- threads
 
+/// The one block inside a nest of loops; null where there is another number.
+static const Block* only_block(const Loop& l) {
+    if (l.body.size() != 1) return nullptr;
+    if (const auto* inner = std::get_if<Loop>(&l.body[0]->node)) return only_block(*inner);
+    return std::get_if<Block>(&l.body[0]->node);
+}
+
 void KernelWriter::thread_loop(const Loop& l) {
+    if (const Block* b = only_block(l); b && lower::is_matrix_product(*b)) return matrix_product(l, *b);
     const analysis::Facts before = facts_;
     names_.alias(l.var, std::string(thread_name));
     facts_.add_range(l.var, constant(0), l.extent);

@@ -3,6 +3,8 @@
 
 #include "codegen/kernel_writer.h"
 #include "ir/analysis/affine.h"
+#include "ir/lower/spread.h"
+#include "microkernels/catalogue.h"
 
 namespace acu::codegen {
 
@@ -19,6 +21,16 @@ static std::string empty(const std::string& ring) { return ring + ".empty"; }
 static void asynchronous(const Role& role, std::set<std::string>& out) {
     for_each_block(role.body, [&](const Block& b, Loc) {
         if (b.via == "common.copy_async") out.insert(b.outs[0].tensor);
+    });
+}
+
+/// Rings whose versions the tensor cores read past the registers, and those that the copy engine fills.
+void KernelWriter::by_engine(const Role& role) {
+    for_each_block(role.body, [&](const Block& b, Loc) {
+        if (lower::moves_boxes(b)) boxes_.insert(b.outs[0].tensor);
+        const Microkernel* m = lower::is_matrix_product(b) ? microkernels::find(b.via) : nullptr;
+        if (m && m->group == ThreadGroup::Warpgroup)
+            for (const std::string& t : tensors_read(b)) read_by_engine_.insert(t);
     });
 }
 
@@ -52,7 +64,7 @@ std::map<std::string, KernelWriter::Meeting> KernelWriter::meetings(const Roles&
 /// if (thread < 32) { producer } else if (thread < 160) { consumer }, between two barriers of the block: barriers of rings live from the one to the other.
 void KernelWriter::roles(const Roles& r) {
     for (const char* h : {"ring", "roles"}) headers_.insert(h);
-    for (const Role& role : r.roles) asynchronous(role, asynchronous_);
+    for (const Role& role : r.roles) asynchronous(role, asynchronous_), by_engine(role);
     const auto all = meetings(r);
     for (const auto& [name, m] : all) share(names_.buffer(name), "RingBarrier", m.slots, (8 * m.slots + 127) / 128 * 128, 128);
     const auto by_one = [&](const auto& what) {
@@ -100,6 +112,7 @@ void KernelWriter::ring_sync(const Sync& y) {
         case SyncOp::Wait: return line("ring_wait({}, (int)({}));", at(full(y.name)), parity(phase));
         case SyncOp::Release: return line("warp_arrive({});", at(empty(y.name)));
         default:
+            if (read_by_engine_.contains(y.name) && !boxes_.contains(y.name)) line("async_fence();");
             if (asynchronous_.contains(y.name)) line("ring_arrive_copies({});", at(full(y.name)));
             return line("warp_arrive({});", at(full(y.name)));
     }

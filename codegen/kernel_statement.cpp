@@ -3,6 +3,7 @@
 
 #include "codegen/kernel_writer.h"
 #include "ir/analysis/affine.h"
+#include "ir/lower/spread.h"
 
 namespace acu::codegen {
 
@@ -65,6 +66,7 @@ void KernelWriter::branch(const If& i) {
 }
 
 void KernelWriter::block(const Block& b) {
+    if (lower::moves_boxes(b)) return box_copy(b);
     if (threads_ && b.via == "common.copy_async" && async_copy(b)) return;
     if (threads_ && long_sum(b)) return;
     points(b);

@@ -322,7 +322,8 @@ bool KernelWriter::async_copy(const Block& b) {
     if (!source || b.outs.size() != 1 || b.monoid != Monoid::None) return false;
     const Decl &from = writer_.decl(source->load->name), &to = writer_.decl(b.outs[0].tensor);
     if (from.type != to.type || std::ranges::any_of(source->load->subscripts, mentions_load)) return false;
-    if (chunk.size > 1 && to.swizzle) return false;
+    const bool whole = 16 % (chunk.size * static_cast<int64_t>(info(to.type).bytes)) == 0 && (chunk.size == 1 || is_multiple_always(offset_of(to, at_start(b.outs[0].subscripts, chunk)), chunk.size));
+    if (chunk.size > 1 && to.swizzle && !whole) return false;    // the chunks that a swizzle permutes stay whole
     if (chunk.size > 1 && (!side_by_side(from, source->load->subscripts, chunk.axis) || !side_by_side(to, b.outs[0].subscripts, chunk.axis))) return false;
     std::vector<Value> conditions = source->conditions;
     if (!source->load->args.empty())

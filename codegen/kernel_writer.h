@@ -82,6 +82,12 @@ class KernelWriter {
     std::string scratch_of(ir::DType type);
     void sync(const ir::Sync& y);
 
+    // kernel_matrix.cpp: matrix instructions and the copy engine
+    void matrix_product(const ir::Loop& l, const ir::Block& b);
+    std::string operand(const ir::Value& load, const ir::Axis& terms) const;
+    void box_copy(const ir::Block& b);
+    std::string map_of(const std::string& tensor, TensorBox box);
+
     // kernel_roles.cpp: parts of a block that wait for each other
     struct Meeting {
         int64_t slots, arrivals;    ///< barriers, and what ends a phase of each
@@ -89,6 +95,7 @@ class KernelWriter {
     void count_arrivals(const ir::Role& role, const ir::Sync& y, std::map<std::string, Meeting>& out) const;
     std::map<std::string, Meeting> meetings(const ir::Roles& r) const;
     void roles(const ir::Roles& r);
+    void by_engine(const ir::Role& role);
     void role(const ir::Role& role, int64_t first, int number);
     void ring_sync(const ir::Sync& y);
     void turn(const ir::Sync& y);
@@ -126,6 +133,8 @@ class KernelWriter {
     bool in_threads_ = false;
     std::string barrier_{block_barrier};        ///< of the threads that run this text
     std::set<std::string> asynchronous_;        ///< rings that are filled by asynchronous copies
+    std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
+    std::set<std::string> read_by_engine_, boxes_;    ///< rings that the tensor cores read past the registers; that the copy engine fills
     std::map<std::string, int64_t> passed_;     ///< turns that were given before the roles started
 };
 

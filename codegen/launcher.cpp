@@ -128,6 +128,35 @@ void launch_early(void (*kernel)(P...), unsigned blocks, unsigned threads, size_
 }  // namespace
 )";
 
+static const char* const tensor_maps = R"(#include <cuda.h>
+
+namespace {
+
+/// What the copy engine is told of a tensor: its last dimension first, boxes of `box` elements. CUDA driver API, "cuTensorMapEncodeTiled".
+int make_map(const Report& report, TensorMap* map, const char* name, void* data, int bytes, int rank, const long long* sizes, const unsigned* box, int swizzle) {
+    typedef CUresult (*Encode)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+    static Encode encode = 0;
+    if (!encode) {
+        void* found = 0;
+        cudaDriverEntryPointQueryResult result;
+        if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result) || !found) return report.fail(ACU_ERROR_LAUNCH, "the driver has no cuTensorMapEncodeTiled: it must be of CUDA 12 or later");
+        encode = (Encode)found;
+    }
+    cuuint64_t dims[5], strides[5], stride = (cuuint64_t)bytes;
+    cuuint32_t steps[5] = {1, 1, 1, 1, 1};
+    for (int i = 0; i < rank; ++i) {
+        dims[i] = sizes[rank - 1 - i] > 0 ? (cuuint64_t)sizes[rank - 1 - i] : 1;
+        strides[i] = stride *= dims[i];
+    }
+    const CUtensorMapDataType type = bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32 : CU_TENSOR_MAP_DATA_TYPE_UINT64;
+    const CUtensorMapSwizzle pattern = swizzle == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : swizzle == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : swizzle == 32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
+    const CUresult error = encode((CUtensorMap*)map, type, (cuuint32_t)rank, data, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, pattern, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return error ? report.fail(ACU_ERROR_LAUNCH, "the copy engine cannot take `%s`: driver error %d", name, (int)error) : ACU_OK;
+}
+
+}  // namespace
+)";
+
 namespace {
 
 bool is_tensor(const Decl& d) { return d.scope == Scope::In || d.scope == Scope::Out; }
@@ -203,6 +232,10 @@ class Launcher {
         else {
             std::string condition;
             for (const Value& w : v.when) condition += (condition.empty() ? "" : " && ") + host_.value(w);
+            for (const Kernel& k : v.kernels)
+                for (const auto& [name, bytes] : k.needs)
+                    if (is_tensor(*v.program.find(name))) condition += fmt::format("{}is_multiple({}->data, {})", condition.empty() ? "" : " && ", id(name), bytes);
+            if (condition.empty()) condition = "true";
             line(1, "if ({}) {{", condition);
             ++around_;
         }
@@ -334,8 +367,25 @@ class Launcher {
             case KernelArgument::Stride: return fmt::format("stride_of({}, {})", id(a.name), a.axis);
             case KernelArgument::Scalar: return widened(d->type) == DType::Bool ? fmt::format("{} != 0", id(a.name)) : id(a.name);
             case KernelArgument::Dim: return host_.dim(a.name);
+            case KernelArgument::Map: return map_name(a);
         }
         return "?";
+    }
+
+    std::string map_name(const KernelArgument& a) { return host_.tensor(fmt::format("{}.map{}", a.name, a.axis)); }
+
+    /// TensorMap x_map0; { const long long sizes[] = {M, K}; const unsigned box[] = {64, 128}; if ((status = make_map(…))) return status; }
+    void map(const KernelArgument& a, const Program& p) {
+        const Decl& d = *p.find(a.name);
+        std::string sizes, box;
+        for (const Window& w : d.dims) sizes += (sizes.empty() ? "" : ", ") + host_.index(w.size);
+        for (const int64_t n : a.box.sizes) box += (box.empty() ? "" : ", ") + std::to_string(n);
+        line(2, "TensorMap {};", map_name(a));
+        line(2, "{{");
+        line(3, "const long long sizes[] = {{{}}};", sizes);
+        line(3, "const unsigned box[] = {{{}}};", box);
+        line(3, "if ((status = make_map(report, &{}, \"{}\", {}, {}, {}, sizes, box, {}))) return status;", map_name(a), a.name, is_tensor(d) ? id(a.name) + "->data" : id(a.name), info(d.type).bytes, d.dims.size(), a.box.swizzle);
+        line(2, "}}");
     }
 
     std::string met(const Alignment& a, const Program& p) {
@@ -351,6 +401,8 @@ class Launcher {
             std::string args;
             for (const KernelArgument& a : k.arguments) args += (args.empty() ? "" : ", ") + argument(a, v.program);
             line(1, "if (const i64 cells = {}) {{", host_.index(k.cells));
+            for (const KernelArgument& a : k.arguments)
+                if (a.kind == KernelArgument::Map) map(a, v.program);
             const int64_t each = k.threads ? k.packed : block_threads;
             if (each == 1) line(2, "const i64 blocks = cells;");
             else line(2, "const i64 blocks = (cells + {}) / {};", each - 1, each);
@@ -411,7 +463,8 @@ std::string launcher_header(const Program& p, const Origin& origin) {
 
 std::string launcher_source(const Program& p, const Contract& contract, const std::vector<Variant>& variants, const Dialect& dialect) {
     const bool early = std::ranges::any_of(variants, [](const Variant& v) { return std::ranges::any_of(v.kernels, &Kernel::early); });
-    return std::string(host_helpers) + (early ? early_launch : "") + "\n" + Launcher(p, contract, variants, dialect).write();
+    const bool maps = std::ranges::any_of(variants, [](const Variant& v) { return std::ranges::any_of(v.kernels, [](const Kernel& k) { return !k.needs.empty(); }); });
+    return std::string(host_helpers) + (maps ? tensor_maps : "") + (early ? early_launch : "") + "\n" + Launcher(p, contract, variants, dialect).write();
 }
 
 }  // namespace acu::codegen

@@ -61,6 +61,34 @@ const Layout* fragment_named(std::string_view name) {
     return it == fragments().end() ? nullptr : &it->layout;
 }
 
+Layout matrix_layout(const Layout& fragment, const Coord& shape, const MatrixTiles& t) {
+    return fragment.times("reg", t.wide, {0, shape[1]}).times("reg", t.deep, {shape[0], 0}).times("warp", t.columns, {0, t.wide * shape[1]}).times("warp", t.rows, {t.deep * shape[0], 0});
+}
+
+std::optional<MatrixTiles> matrix_tiles(const Layout& l, const Layout& fragment, const Coord& shape) {
+    const Coord all = l.extent();
+    const int64_t groups = l.size("warp") / fragment.size("warp"), registers = l.size("reg") / fragment.size("reg");
+    for (int64_t columns = 1; columns <= groups; ++columns) {
+        const MatrixTiles t{all[0] / (shape[0] * std::max<int64_t>(1, groups / columns)), all[1] / (shape[1] * columns), groups / columns, columns};
+        if (t.deep * t.wide == registers && t.rows * t.columns == groups && same(matrix_layout(fragment, shape, t), l)) return t;
+    }
+    return {};
+}
+
+Result<Layout> embedded(const Layout& l, int rank, const std::vector<int>& to) {
+    const auto moved = [&](const Coord& c) {
+        Coord out(static_cast<size_t>(rank), 0);
+        for (size_t i = 0; i < c.size(); ++i) out[static_cast<size_t>(to[i])] = c[i];
+        return out;
+    };
+    std::vector<InputBits> atom = l.atom();
+    std::vector<Repeat> repeats = l.repeats();
+    for (InputBits& b : atom)
+        for (Coord& c : b.images) c = moved(c);
+    for (Repeat& r : repeats) r.step = moved(r.step);
+    return Layout::make(rank, std::move(atom), std::move(repeats));
+}
+
 Layout wgmma_accumulator(int64_t n) { return fragment_named("wgmma.D")->times("reg", n / 8, {0, 8}); }
 
 }  // namespace acu::ir

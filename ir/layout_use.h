@@ -62,4 +62,15 @@ const std::vector<Fragment>& fragments();
 const Layout* fragment_named(std::string_view name);
 Layout wgmma_accumulator(int64_t n);    ///< m64 x n, n a multiple of 8
 
+/// How the sums of a matrix product lie over its threads: the fragment of one instruction, `deep` x `wide` of them in the registers of a group of threads (the columns first), and the groups of
+/// threads of `rows` x `columns` such parts.
+struct MatrixTiles {
+    int64_t deep = 1, wide = 1, rows = 1, columns = 1;
+};
+Layout matrix_layout(const Layout& fragment, const Coord& shape, const MatrixTiles& t);
+/// The inverse: how a layout is made of them. Nothing where it is not.
+std::optional<MatrixTiles> matrix_tiles(const Layout& l, const Layout& fragment, const Coord& shape);
+/// The same layout with its coordinates at other places of a tensor: coordinate i goes to `to[i]`, the rest is 0.
+Result<Layout> embedded(const Layout& l, int rank, const std::vector<int>& to);
+
 }  // namespace acu::ir

@@ -7,17 +7,17 @@
 
 namespace acu::ir {
 
-/// What a microkernel does: which blocks it may be bound to (`Copy`, `Reduce`, `Scan`, `Merge`), or what lowering makes of it (`Exchange` between lanes, `Sync`).
-enum class MicrokernelKind { Copy, Reduce, Scan, Merge, Exchange, Sync };
+/// What a microkernel does: which blocks it may be bound to (`Copy`, `Reduce`, `Scan`, `Merge`, `Mma`), or what lowering makes of it (`Exchange` between lanes, `Sync`).
+enum class MicrokernelKind { Copy, Reduce, Scan, Merge, Exchange, Sync, Mma };
 inline std::string_view name_of(MicrokernelKind kind) {
-    constexpr std::string_view names[] = {"copy", "reduce", "scan", "merge", "exchange", "sync"};
+    constexpr std::string_view names[] = {"copy", "reduce", "scan", "merge", "exchange", "sync", "mma"};
     return names[static_cast<size_t>(kind)];
 }
 
 /// Who calls it together.
-enum class ThreadGroup { Thread, Lanes, Warp, Group, Block, Cluster };
+enum class ThreadGroup { Thread, Lanes, Warp, Group, Warpgroup, Block, Cluster };
 inline std::string_view name_of(ThreadGroup group) {
-    constexpr std::string_view names[] = {"thread", "lanes", "warp", "group", "block", "cluster"};
+    constexpr std::string_view names[] = {"thread", "lanes", "warp", "group", "warpgroup", "block", "cluster"};
     return names[static_cast<size_t>(group)];
 }
 
@@ -44,6 +44,16 @@ struct MicrokernelResources {
     int barriers = 0;
 };
 
+/// Of a matrix instruction: rows x columns of results from `depth` terms each, spread over the threads of the group as `accumulator` says, a fragment of ir/layout_use.h.
+struct MatrixShape {
+    int64_t rows = 0, columns = 0, depth = 0;    ///< 0: it is none
+    std::string accumulator;
+    DType sum = DType::F32;
+    int64_t most_columns = 0;        ///< of one group; 0: any number
+    bool across = true;              ///< may neighbours of an operand in memory lie along its rows or columns, not along the terms?
+    bool needs_swizzle = false;      ///< operands lie in lines as long as a swizzle pattern
+};
+
 /// A device function of microkernels/, described so that a pass can decide whether a block may be bound to it.
 struct Microkernel {
     std::string id;                          ///< `common.block_reduce`
@@ -60,6 +70,7 @@ struct Microkernel {
     int most_threads = 1;                    ///< of the group; groups larger than a thread are whole warps
     MicrokernelResources resources = {};
     std::vector<std::string> headers;        ///< of microkernels/common, in the order in which they must be read; `device` stands before all
+    MatrixShape matrix = {};
     std::string source;                      ///< the section of the instruction set manual, or the paper
 
     /// Null where the chip lacks it.

@@ -98,6 +98,7 @@ class Parser {
         if (is("ring") && is("(", 1)) ring(d.ring);
         if (const int64_t n = counted("readers")) d.ring.readers = n;
         if (is("swizzle") && is("(", 1)) swizzle(d);
+        d.panels = take("panels");
         if (take("layout")) {
             auto l = parse_layout(tokens_, at_);
             if (!l) throw SyntaxError{l.why()};

@@ -24,6 +24,7 @@ static std::string print(const Decl& d) {
     if (d.ring.versions) s += fmt::format(" ring({}) by {}", d.ring.versions, fmt::join(d.ring.keys, ", "));
     if (d.ring.readers != 1) s += fmt::format(" readers({})", d.ring.readers);
     if (d.swizzle) s += fmt::format(" swizzle({}{})", d.swizzle, d.swizzle_rows > 1 ? fmt::format(", {}", d.swizzle_rows) : "");
+    if (d.panels) s += " panels";
     if (d.layout) s += " layout " + print(*d.layout);
     return s;
 }

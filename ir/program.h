@@ -37,6 +37,7 @@ struct Decl {
     Loc loc = {};
     Ring ring = {};
     int64_t swizzle = 0, swizzle_rows = 1;
+    bool panels = false;    ///< rows longer than the pattern are cut into panels of that width, one after another
     std::optional<Layout> layout = {};    ///< how a register tile is spread: hardware inputs to coordinates relative to the origin
 };
 

@@ -1,5 +1,7 @@
 #include "microkernels/catalogue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace acu::microkernels {
@@ -55,6 +57,9 @@ void copies(std::vector<Microkernel>& all) {
     all.push_back({.id = "common.bulk_copy", .function = "bulk_copy", .doc = "global to shared memory by the copy engine, counted by a ring barrier", .kind = MicrokernelKind::Copy,
                    .targets = sm_90a("UBLKCP", "cp\\.async\\.bulk\\.shared::cluster\\.global"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
                    .headers = {"group", "async", "ring"}, .source = "PTX ISA, cp.async.bulk"});
+    all.push_back({.id = "sm90.tensor_copy", .function = "tensor_copy", .doc = "boxes of tensors of 1 to 5 dimensions to shared memory by the copy engine, counted by a ring barrier", .kind = MicrokernelKind::Copy,
+                   .targets = sm_90a("UTMALDG", "cp\\.async\\.bulk\\.tensor"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
+                   .headers = {"group", "async", "ring", "tensor_copy"}, .source = "PTX ISA, cp.async.bulk.tensor"});
     all.push_back({.id = "common.cluster_pointer", .function = "cluster_pointer", .doc = "reads and writes of the shared memory of a block of the cluster", .kind = MicrokernelKind::Copy,
                    .targets = sm_90a("\\bLD\\.E\\b", "mapa\\.u64"), .types = words, .operands = {{"shared", {Scope::Cluster}, true}}, .group = ThreadGroup::Thread, .resources = {.registers = 2},
                    .headers = {"group", "cluster"}, .source = "PTX ISA, mapa; barrier.cluster"});
@@ -102,12 +107,40 @@ void scans_and_merges(std::vector<Microkernel>& all) {
                    .resources = {.scratch_values = 3, .registers = 12, .barriers = 2}, .headers = online, .source = chan});
 }
 
+/// Products of tiles in shared memory, the sums in registers.
+Microkernel matrix_product(std::string id, std::string function, std::string doc, std::vector<MicrokernelTarget> targets, std::vector<DType> types, MatrixShape shape, ThreadGroup group, Headers headers, std::string source) {
+    const int threads = group == ThreadGroup::Warpgroup ? 128 : 32;
+    return {.id = std::move(id), .function = std::move(function), .doc = std::move(doc), .kind = MicrokernelKind::Mma, .targets = std::move(targets), .types = std::move(types), .monoids = {Monoid::Sum},
+            .operands = {{"d", {Scope::Register}, true}, {"a", {Scope::Shared}, false}, {"b", {Scope::Shared}, false}}, .alignment = 16, .group = group, .most_threads = threads,
+            .resources = {.registers = static_cast<int>(shape.rows * shape.columns / threads)}, .headers = std::move(headers), .matrix = std::move(shape), .source = std::move(source)};
+}
+
+void matrix_products(std::vector<Microkernel>& all) {
+    const Headers mma{"group", "swizzle", "operand", "mma"}, wgmma{"group", "async", "swizzle", "operand", "wgmma"};
+    const char *const mma_source = "PTX ISA, mma.sync; ldmatrix", *const wgmma_source = "PTX ISA, wgmma.mma_async";
+    const auto by_warp = [&](const char* name, std::vector<DType> types, int64_t depth, const char* sass, const char* ptx, DType sum = DType::F32) {
+        all.push_back(matrix_product(fmt::format("sm80.mma_{}", name), "mma_tile", fmt::format("products of tiles in shared memory by mma.sync m16n8k{}", depth), from_sm_80(sass, ptx), std::move(types),
+                                     {16, 8, depth, "mma.m16n8.C", sum}, ThreadGroup::Warp, mma, mma_source));
+    };
+    by_warp("f16", {DType::F16, DType::BF16}, 16, "HMMA\\.16816", "mma\\.sync\\.aligned\\.m16n8k16");
+    by_warp("tf32", {DType::Tf32}, 8, "HMMA\\.1688\\.F32\\.TF32", "mma\\.sync\\.aligned\\.m16n8k8");
+    by_warp("s8", {DType::I8}, 32, "IMMA\\.16832", "mma\\.sync\\.aligned\\.m16n8k32", DType::I32);
+    const auto by_warpgroup = [&](const char* name, std::vector<DType> types, int64_t depth, const char* sass, bool across, DType sum = DType::F32) {
+        all.push_back(matrix_product(fmt::format("sm90.wgmma_{}", name), "warpgroup_tile", fmt::format("products of tiles in shared memory by wgmma m64nNk{}", depth), sm_90a(sass, "wgmma\\.mma_async"), std::move(types),
+                                     {64, 8, depth, "wgmma.D", sum, 256, across, true}, ThreadGroup::Warpgroup, wgmma, wgmma_source));
+    };
+    by_warpgroup("f16", {DType::F16, DType::BF16}, 16, "HGMMA", true);
+    by_warpgroup("tf32", {DType::Tf32}, 8, "HGMMA", false);
+    by_warpgroup("s8", {DType::I8}, 32, "IGMMA", false, DType::I32);
+    by_warpgroup("f8", {DType::F8E4M3, DType::F8E5M2}, 32, "QGMMA", false);
+}
+
 }  // namespace
 
 const std::vector<Microkernel>& catalogue() {
     static const std::vector<Microkernel> all = [] {
         std::vector<Microkernel> v;
-        exchanges(v), copies(v), reductions(v), scans_and_merges(v);
+        exchanges(v), copies(v), reductions(v), scans_and_merges(v), matrix_products(v);
         std::ranges::sort(v, {}, &Microkernel::id);
         return v;
     }();

@@ -60,6 +60,8 @@ struct Api {
     int (*launch)(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream,
                   void** arguments, void** extra);
     int (*launch_extended)(const LaunchConfig*, void*, void** arguments, void** extra);  // null before CUDA 11.8
+    int (*encode_map)(void*, int type, uint32_t rank, void* address, const uint64_t* dims, const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle,
+                      int l2_promotion, int fill);  // null before CUDA 12
     int (*set_attribute)(void*, int attribute, int value);
     int (*event_create)(void**, unsigned flags);
     int (*event_destroy)(void*);
@@ -164,6 +166,14 @@ class CudaDriver : public Driver {
         config.grid[0] = s.grid, config.block[0] = s.block, config.shared = s.shared, config.attributes = &cluster, config.attribute_count = 1;
         return api_.launch_extended(&config, kernel, arguments, nullptr);
     }
+    /// CUDA driver API, "Tensor Map Object Management": unsigned elements of 1, 2, 4 or 8 bytes, nothing interleaved, zeros outside.
+    std::optional<int> encode_tensor_map(void* map, uint64_t address, const TensorMapShape& s) override {
+        if (major_ < 9 || !api_.encode_map) return {};
+        const std::vector<uint32_t> steps(s.dims.size(), 1);
+        const int type = s.element_bytes == 1 ? 0 : s.element_bytes == 2 ? 1 : s.element_bytes == 4 ? 2 : 4, swizzle = s.swizzle_bytes == 128 ? 3 : s.swizzle_bytes == 64 ? 2 : s.swizzle_bytes == 32 ? 1 : 0;
+        constexpr int promote_256 = 3;
+        return api_.encode_map(map, type, static_cast<uint32_t>(s.dims.size()), reinterpret_cast<void*>(address), s.dims.data(), s.strides.data(), s.box.data(), steps.data(), 0, swizzle, promote_256, 0);
+    }
     int synchronize() override { return api_.context_synchronize(); }
 
     int create_event(Handle& event) override { return api_.event_create(&event, 0); }
@@ -226,6 +236,7 @@ Result<std::shared_ptr<Driver>> open_cuda_driver(int ordinal) {
     bind_device(binder, api);
     bind_work(binder, api);
     library->bind(api.launch_extended, "cuLaunchKernelEx");
+    library->bind(api.encode_map, "cuTensorMapEncodeTiled");
     if (Status complete = binder.status(); !complete) return no_driver(complete.why());
     if (Status there = check_devices(api, ordinal); !there) return there.why();
     auto driver = std::make_shared<CudaDriver>(std::move(*library), api);

@@ -35,6 +35,15 @@ KernelArgument argument_of(const T& value) {
     return {{bytes.begin(), bytes.end()}};
 }
 
+/// A tensor of 1 to 5 dimensions and boxes of it, as cuTensorMapEncodeTiled is told. Dimension 0 is contiguous; `strides` are in bytes, of the others.
+struct TensorMapShape {
+    std::vector<uint64_t> dims;
+    std::vector<uint64_t> strides;
+    std::vector<uint32_t> box;
+    uint32_t element_bytes = 2;
+    uint32_t swizzle_bytes = 0;    ///< 0, 32, 64 or 128
+};
+
 /// A launch on a one-dimensional grid of `grid` blocks of `block` threads.
 struct Launch {
     std::string kernel;
@@ -75,6 +84,8 @@ class Device {
     /// Codes: `toolkit.missing`, `toolkit.target` (exit 3, help names the package), `compile.failed` (with the first lines of the log).
     virtual Result<std::unique_ptr<Module>> load(const std::string& source, const std::string& file_name) = 0;
     virtual Result<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;  ///< code `device.memory`
+    /// An argument for a parameter of type TensorMap. Code `device.launch` for what the hardware refuses.
+    virtual Result<KernelArgument> tensor_map(uint64_t address, const TensorMapShape& shape) = 0;
     virtual Status launch(Module& module, const Launch& launch) = 0;     ///< asynchronous; code `device.launch`
     virtual Status synchronize() = 0;                                    ///< code `device.failed`: what the driver said
     /// Seconds on the device, between two events, of one pass over `launches`: the mean of `repeats` passes. Warming up is the caller's.

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/device.h"
@@ -39,6 +40,8 @@ class Driver {
     virtual int prepare(Handle, const LaunchShape&) { return 0; }  ///< before the first launch of this shape: what a kernel must be allowed
     virtual int launch(Handle kernel, const LaunchShape& shape, void** arguments) = 0;
     virtual int synchronize() = 0;
+    /// Fills 128 bytes, aligned to 64; none: there is no copy engine.
+    virtual std::optional<int> encode_tensor_map(void*, uint64_t, const TensorMapShape&) { return {}; }
 
     virtual int create_event(Handle& event) = 0;
     virtual int destroy_event(Handle event) = 0;

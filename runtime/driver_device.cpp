@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "runtime/compile.h"
@@ -110,6 +111,15 @@ class DriverDevice : public Device {
     }
 
     Result<std::unique_ptr<Buffer>> allocate(size_t bytes) override { return allocate_guarded(driver_, bytes); }
+
+    Result<KernelArgument> tensor_map(uint64_t address, const TensorMapShape& shape) override {
+        if (Status current = use(); !current) return current.why();
+        alignas(64) std::array<std::byte, 128> map{};
+        const std::optional<int> error = driver_->encode_tensor_map(map.data(), address, shape);
+        if (!error) return Diagnostic{.code = "device.launch", .message = fmt::format("{} has no copy engine that moves boxes of tensors", driver_->name()), .exit = Exit::Lacking};
+        if (*error) return driver_failed(*driver_, *error, "device.launch", "describing a tensor to the copy engine");
+        return KernelArgument{{map.begin(), map.end()}};
+    }
 
     Status launch(Module& module, const Launch& launch) override {
         if (Status current = use(); !current) return current;

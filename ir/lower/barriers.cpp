@@ -68,7 +68,7 @@ class Placement {
             for (analysis::Touch& t : analysis::touches(*b)) {
                 if (!shared(t.tensor)) continue;
                 const bool async = t.write && b->via == copy_async;
-                out.push_back({normalised(std::move(t)), mapping, async});
+                out.push_back({normalised(std::move(t)), is_matrix_product(*b) ? "" : mapping, async});    // a fragment's cells are read by other threads than those of the sums
             }
             return;
         }

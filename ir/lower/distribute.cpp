@@ -15,7 +15,7 @@ using analysis::below;
 using analysis::normal;
 
 /// A loop with that many trips at most is written out; with more of them only where registers need constant indices.
-constexpr int64_t most_unrolled = 8, most_indexed = 64;
+constexpr int64_t most_unrolled = 8, most_indexed = 256;
 
 class Distribution {
   public:
@@ -119,6 +119,7 @@ class Distribution {
 
     Body block(const Stmt& s, const Block& b) {
         if (is_collective(b)) return collective(s, b);
+        if (moves_boxes(b)) return {by_one_thread(s, b)};
         const bool each = std::ranges::any_of(b.outs, [&](const Access& o) { return layout(o.tensor) && is_replicated(*layout(o.tensor)); });
         if (each) return {by_every_thread(s, b)};
         return {spread(s, b, axes_of_kind(b, true), axes_of_kind(b, false))};
@@ -134,6 +135,13 @@ class Distribution {
         t.kind = LoopKind::Thread;
         t.extent = constant(extent);
         return t;
+    }
+
+    /// A box that the copy engine moves as a whole.
+    Stmt by_one_thread(const Stmt& s, const Block& b) {
+        Loop t = thread_loop(1);
+        t.body = {with_node(s, b)};
+        return with_node(s, std::move(t));
     }
 
     Stmt by_every_thread(const Stmt& s, const Block& b) {

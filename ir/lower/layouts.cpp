@@ -69,6 +69,10 @@ class Inference {
             int64_t count = 1;
             if (shape)
                 for (const int64_t x : *shape) count *= x;
+            if (d.layout) {    // a plan decided
+                place_[n] = Place::Spread;
+                continue;
+            }
             const bool usable = shape && count > 0 && !outside_.contains(n) && d.ring.versions <= 1 && threads_of(n), single = alone(n);
             place_[n] = !usable || (count == 1 && !single) ? Place::Shared : count <= most_replicated && single ? Place::Replicated : Place::Spread;
         }
@@ -124,23 +128,26 @@ class Inference {
         return each ? "" : disagree(b, par);
     }
 
-    /// A tile of this block whose layout differs from that of another one, seen along the block's axes.
+    bool decided(const std::string& tile) const { return tiles_.at(tile).layout.has_value(); }
+
+    /// A tile of this block whose layout differs from that of another one, seen along the block's axes; not one whose layout a plan decided.
     std::string disagree(const Block& b, const std::vector<Axis>& axes) const {
-        std::optional<Layout> first;
+        std::optional<std::pair<std::string, Layout>> first;
         for (const analysis::Touch& t : analysis::touches(b)) {
             if (!is(t.tensor, Place::Spread)) continue;
             const auto l = layout_of(tiles_.at(t.tensor));
             const auto dims = own_cell(axes, t.subscripts, tiles_.at(t.tensor));
             if (!l || !dims) return t.tensor;
-            const Layout seen = l->projected(*dims);
-            if (first && !same(*first, seen)) return t.tensor;
-            first = seen;
+            Layout seen = l->projected(*dims);
+            if (first && !same(first->second, seen)) return decided(t.tensor) ? first->first : t.tensor;
+            if (!first || decided(t.tensor)) first = {t.tensor, std::move(seen)};
         }
         return {};
     }
 
     /// Along the dimension that some user vectorises, in chunks of that many cells.
     std::optional<Layout> layout_of(const Decl& d) const {
+        if (d.layout) return d.layout;
         const auto shape = constant_sizes(d.dims);
         if (!shape) return {};
         int axis = static_cast<int>(d.dims.size()) - 1;

@@ -10,6 +10,8 @@ namespace {
 
 /// Threads of a role that reads, where neither it nor the plan says how many.
 constexpr int64_t default_role_threads = 128;
+/// Threads that issue wgmma together: their first number is a multiple of that.
+constexpr int64_t warpgroup = 128;
 /// Barrier 0 is that of the block.
 constexpr size_t most_roles = 15;
 
@@ -87,6 +89,7 @@ class Split {
             role.body = items.numbered_turns(own_names(role.body));
             sum += role.threads;
         }
+        std::ranges::stable_partition(n.roles, [](const Role& x) { return x.threads % warpgroup == 0; });
         check(n.roles.size() <= most_roles, loc, fmt::format("{} roles are more than the {} barriers that a block has for them", n.roles.size(), most_roles));
         for (const SyncOp op : {SyncOp::Release, SyncOp::Pass}) alike(n, op, loc);
         threads_ = std::max(threads_, sum);

@@ -1,12 +1,20 @@
 #include "ir/lower/spread.h"
 
 #include <algorithm>
+#include <array>
 
 #include "ir/analysis/affine.h"
 
 namespace acu::ir::lower {
 
 bool meets_in_block(const Block& b) { return b.via.starts_with("common.block_reduce") || b.via == "common.cluster_reduce" || is_collective_scan(b); }
+
+bool is_matrix_product(const Block& b) {
+    const size_t dot = b.via.find('.');
+    return dot != std::string::npos && std::ranges::any_of(std::array{".mma_", ".wgmma_", ".mfma_"}, [&](const char* word) { return b.via.compare(dot, std::string_view(word).size(), word) == 0; });
+}
+
+bool moves_boxes(const Block& b) { return b.via == "sm90.tensor_copy"; }
 
 bool is_collective_scan(const Block& b) {
     return b.via == "common.block_scan" && b.outs.size() == 2 && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; });

@@ -8,6 +8,10 @@ namespace acu::ir::lower {
 bool is_collective(const Block& b);
 /// A scan whose running values the threads of a block join.
 bool is_collective_scan(const Block& b);
+/// A product that matrix instructions compute: the microkernel's name says so (`sm80.mma_f16`).
+bool is_matrix_product(const Block& b);
+/// A copy of a box by the copy engine.
+bool moves_boxes(const Block& b);
 /// One that holds barriers of the block.
 bool meets_in_block(const Block& b);
 

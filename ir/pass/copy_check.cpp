@@ -4,6 +4,7 @@
 
 #include "ir/pass/bind_check.h"
 #include "ir/pass/mask.h"
+#include "ir/pass/window.h"
 
 namespace acu::ir::pass {
 namespace {
@@ -21,6 +22,7 @@ class CopyCheck {
         need(to_->type == from_->type, "bind.type", fmt::format("`{}` turns {} into {}, but `{}` moves elements as they are", b_.label, name_of(from_->type), name_of(to_->type), m_.id), "", loc());
         check_type(m_, b_, *to_, loc());
         scopes();
+        if (m_.function == "tensor_copy") return boxes();
         fills();
         width();
     }
@@ -84,6 +86,49 @@ class CopyCheck {
         const int64_t points = last ? last->vector : 1, bytes = points * size;
         shape(std::ranges::find(m_.bytes, bytes) != m_.bytes.end(), fmt::format("`{}` moves {} bytes at once, but `{}` {}", b_.label, bytes, m_.id, fmt::join(m_.bytes, ", ")), "vectorize its last axis first");
         if (points > 1) neighbours(*last, points, m_.alignment ? std::max<int64_t>(1, m_.alignment / size) : points);
+    }
+
+    /// A box of the source becomes the whole of the target, dimension by dimension; what lies outside of the source becomes zero.
+    void boxes() const {
+        fills();
+        shape(b_.guards.empty() && b_.vals[0]->op == Op::Load && (!load_->args.empty() || inside()), fmt::format("`{}` leaves out points, but `{}` fills boxes", b_.label, m_.id), "pad it first");
+        shape(!from_->strided, fmt::format("the strides of `{}` are the caller's", from_->name), "require a contiguous tensor");
+        shape(from_->dims.size() <= 5, fmt::format("`{}` has {} dimensions, more than 5", from_->name, from_->dims.size()));
+        const auto bytes = static_cast<int64_t>(info(from_->type).bytes), unit = std::max<int64_t>(1, m_.alignment / bytes);
+        size_t next = 0;    // of the target's dimensions
+        for (size_t i = 0; i < from_->dims.size(); ++i) {
+            const Index& s = load_->subscripts[i];
+            shape(is_const(from_->dims[i].origin, 0) && !mentions_load(s), fmt::format("`{}` is read at {}, which no map describes", from_->name, print(s)));
+            const Axis* a = nullptr;
+            for (const Axis& x : b_.axes)
+                if (mentions(s, x.name)) shape(!a, fmt::format("`{}` is read along two axes in one dimension", from_->name)), a = &x;
+            if (!a) continue;
+            const auto along = affine(s, a->name);
+            shape(along && is_const(along->coefficient, 1), fmt::format("`{}` is not read along neighbours of `{}`", from_->name, a->name));
+            const auto n = constant_value(normal(a->size));
+            shape(n.has_value(), fmt::format("the box of `{}` has no size known at compile time", b_.label), "tile it");
+            while (next < to_->dims.size() && !is_name(b_.outs[0].subscripts[next], a->name)) ++next;
+            shape(next < to_->dims.size() && same(a->base, to_->dims[next].origin) && same(a->size, to_->dims[next].size), fmt::format("`{}` does not lie in `{}` as in `{}`", a->name, to_->name, from_->name), "stage it in the order of the source");
+            const bool inner = i + 1 == from_->dims.size();
+            shape(!inner || *n % unit == 0, fmt::format("lines of {} elements are no multiple of 16 bytes", *n));
+            shape(inner || *n <= 256 || *n % 256 == 0, fmt::format("{} points along `{}` are more than a box has", *n, a->name), "tile it by 256");
+        }
+        for (size_t i = 0; i + 1 < from_->dims.size(); ++i) {
+            Index stride = constant(1);
+            for (size_t k = i + 1; k < from_->dims.size(); ++k) stride = stride * from_->dims[k].size;
+            shape(whole(stride, unit), fmt::format("neighbours along dimension {} of `{}` are {} elements apart, no multiple of 16 bytes", i, from_->name, print(normal(stride))), fmt::format("state the fact `{} % {} == 0`, or copy without the copy engine", print(from_->dims.back().size), unit));
+        }
+        const auto line = constant_value(normal(to_->dims.back().size));
+        shape(line && (to_->swizzle ? to_->panels || *line * bytes == to_->swizzle : *line <= 256), fmt::format("the lines of `{}` are longer than its swizzle pattern", to_->name), "swizzle it with `panels = yes`");
+        shape(to_->swizzle_rows == 1, fmt::format("`{}` permutes several rows alike", to_->name));
+    }
+
+    /// Every point lies inside of the source.
+    bool inside() const {
+        const Facts f = facts_in(p_, at_.above, b_);
+        for (size_t i = 0; i < from_->dims.size(); ++i)
+            if (!f.nonnegative(load_->subscripts[i]) || !f.less(load_->subscripts[i], from_->dims[i].size)) return false;
+        return true;
     }
 
     /// The copy engine moves whole runs of aligned bytes.

@@ -85,6 +85,27 @@ std::set<std::string> labels_in(const Stmt& s) {
     return out;
 }
 
+static Body edited_decls(const Body& body, const std::string& buffer, const std::function<void(Decl&)>& change) {
+    Body out;
+    for (const Stmt& s : body) {
+        Stmt now = map_bodies(s, [&](const Body& b) { return edited_decls(b, buffer, change); });
+        const Loop* l = as_loop(now);
+        if (l && std::ranges::find(l->allocs, buffer, &Decl::name) != l->allocs.end()) {
+            Loop n = *l;
+            for (Decl& d : n.allocs)
+                if (d.name == buffer) change(d);
+            now = with_node(now, std::move(n));
+        }
+        out.push_back(std::move(now));
+    }
+    return out;
+}
+
+Program edit_decls(Program p, const std::string& buffer, const std::function<void(Decl&)>& change) {
+    p.body = edited_decls(p.body, buffer, change);
+    return p;
+}
+
 const Decl& find_buffer(const Program& p, const std::string& name) {
     if (const Decl* d = p.find(name)) return *d;
     const Decl* found = nullptr;

@@ -58,6 +58,8 @@ std::string tile_loop_name(const Program& p, const std::string& axis);
 Body edit(const Body& body, const std::function<std::optional<Body>(const Stmt&)>& f);
 Program edit(Program p, const std::function<std::optional<Body>(const Stmt&)>& f);
 Program replace_stmt(Program p, const Stmt& old, Body now);
+/// Changes the declarations of the buffers of this name that loops own.
+Program edit_decls(Program p, const std::string& buffer, const std::function<void(Decl&)>& change);
 /// Rebuilds the one sequence whose members hold exactly the blocks named, from before, the run from first to last, and after. Refuses (`CODE.adjacent`) where they are not
 /// the statements of one sequence; `code` is the pass.
 Program edit_run(Program p, const std::set<std::string>& labels, const std::string& code, const std::function<Body(Body before, Body run, Body after)>& f);

@@ -5,6 +5,7 @@ namespace acu::ir::pass {
 Pass approximate_pass();
 Pass bind_pass();
 Pass bind_copy_pass();
+Pass bind_mma_pass();
 Pass bind_reduce_pass();
 Pass bind_scan_pass();
 Pass cap_pass();
@@ -53,6 +54,7 @@ const std::vector<Pass>& all_passes() {
         approximate_pass(),
         bind_pass(),
         bind_copy_pass(),
+        bind_mma_pass(),
         bind_reduce_pass(),
         bind_scan_pass(),
         cap_pass(),

@@ -15,10 +15,11 @@ struct Swizzle {
     static SiteRule sites() { return {{SiteKind::Buffer}, 1, 1}; }
 
     struct Params {
-        std::string pattern;
+        std::string pattern, panels = "no";
         int64_t rows = 1;
         static constexpr auto fields = std::tuple{required("pattern", &Params::pattern, +[] { return words({"128", "64", "32", "none"}); }, "bytes that are permuted together: the longest that divides a row is best"),
-            optional("rows", &Params::rows, +[] { return integers(1, 16, {1, 4, 8, 16}); }, "so many rows in a row are permuted alike (a power of 2), for threads that read that many rows each down a column: 1 without it")};
+            optional("rows", &Params::rows, +[] { return integers(1, 16, {1, 4, 8, 16}); }, "so many rows in a row are permuted alike (a power of 2), for threads that read that many rows each down a column: 1 without it"),
+            optional("panels", &Params::panels, +[] { return words({"no", "yes"}); }, "whether longer rows are cut into panels as wide as the pattern, one after another, as the copy engine and wgmma want them")};
     };
 
     static Rewrite apply(const Site& site, const Params& p, const Context&) {
@@ -27,18 +28,9 @@ struct Swizzle {
         need(d.scope == Scope::Shared, "swizzle.scope", fmt::format("`{}` is {}: only shared memory has banks that a block chooses", d.name, name_of(d.scope)), "", d.loc);
         if (pattern) fits(site.program, d, pattern);
         need(std::has_single_bit(static_cast<uint64_t>(p.rows)), "swizzle.alike", fmt::format("{} rows alike are no power of 2", p.rows), "take 4, 8 or 16");
-        Program out = edit(site.program, [&](const Stmt& s) -> std::optional<Body> {
-            const Loop* l = as_loop(s);
-            if (!l) return {};
-            for (size_t i = 0; i < l->allocs.size(); ++i) {
-                if (&l->allocs[i] != &d) continue;
-                Loop n = *l;
-                n.allocs[i].swizzle = pattern, n.allocs[i].swizzle_rows = pattern ? p.rows : 1;
-                return Body{with_node(s, std::move(n))};
-            }
-            return {};
-        });
-        return {std::move(out), {}};
+        const bool panels = p.panels == "yes" && pattern;
+        need(!panels || p.rows == 1, "swizzle.panels", "the rows of panels are permuted one by one", "leave out `rows`");
+        return {edit_decls(site.program, d.name, [&](Decl& x) { x.swizzle = pattern, x.swizzle_rows = pattern ? p.rows : 1, x.panels = panels; }), {}};
     }
 
     /// ir/layout_use.h, shared_tile: panels of rows of `pattern` bytes, eight rows an atom.

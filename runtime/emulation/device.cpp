@@ -9,6 +9,7 @@
 #include "runtime/emulation/build.h"
 #include "runtime/emulation/child.h"
 #include "runtime/emulation/memory.h"
+#include "runtime/emulation/tensor_map.h"
 #include "runtime/emulation/text.h"
 #include "runtime/guarded_buffer.h"
 #include "runtime/library.h"
@@ -145,6 +146,8 @@ class EmulatedDevice : public Device {
     }
 
     /// Runs to its end: nothing is left for `synchronize`.
+    Result<KernelArgument> tensor_map(uint64_t address, const TensorMapShape& shape) override { return encode_tensor_map(address, shape); }
+
     Status launch(Module& module, const Launch& launch) override {
         auto* own = dynamic_cast<EmulatedModule*>(&module);
         if (!own) return refused(launch, "its module was loaded on another device");

@@ -14,3 +14,8 @@
 #include "microkernels/common/reduce.cuh"
 #include "microkernels/common/scan.cuh"
 #include "microkernels/common/online.cuh"
+#include "microkernels/common/swizzle.cuh"
+#include "microkernels/common/operand.cuh"
+#include "microkernels/sm80/mma.cuh"
+#include "microkernels/sm90/tensor_copy.cuh"
+#include "microkernels/sm90/wgmma.cuh"

@@ -51,7 +51,23 @@ bool is_met(const codegen::Alignment& a, const Env& dims, const Buffers& buffers
            std::ranges::all_of(a.buffers, [&](const auto& b) { return buffers.at(b.first)->address() % static_cast<uint64_t>(b.second) == 0; });
 }
 
-std::vector<runtime::Launch> launches_of(const codegen::Variant& v, const Arguments& arguments, const Buffers& buffers) {
+/// A tensor as the copy engine sees it: the last dimension first, empty ones as one element that nobody copies.
+runtime::TensorMapShape map_shape(const Decl& d, const codegen::TensorBox& box, const Env& dims) {
+    runtime::TensorMapShape s;
+    const auto sizes = sizes_of(d, dims);
+    const auto bytes = static_cast<uint64_t>(info(d.type).bytes);
+    uint64_t stride = bytes;
+    for (size_t i = sizes.size(); i-- > 0;) {
+        s.dims.push_back(static_cast<uint64_t>(std::max<int64_t>(1, sizes[i])));
+        if (i + 1 < sizes.size()) s.strides.push_back(stride);
+        stride *= s.dims.back();
+    }
+    for (const int64_t n : box.sizes) s.box.push_back(static_cast<uint32_t>(n));
+    s.element_bytes = static_cast<uint32_t>(bytes), s.swizzle_bytes = static_cast<uint32_t>(box.swizzle);
+    return s;
+}
+
+Result<std::vector<runtime::Launch>> launches_of(runtime::Device& device, const codegen::Variant& v, const Arguments& arguments, const Buffers& buffers) {
     std::vector<runtime::Launch> out;
     for (const codegen::Kernel& k : v.kernels) {
         const int64_t cells = ir::evaluate(k.cells, arguments.dims);
@@ -64,6 +80,12 @@ std::vector<runtime::Launch> launches_of(const codegen::Variant& v, const Argume
                 case codegen::KernelArgument::Buffer: l.arguments.push_back(argument_of(buffers.at(a.name)->address())); break;
                 case codegen::KernelArgument::Dim: l.arguments.push_back(argument_of(arguments.dims.at(a.name))); break;
                 case codegen::KernelArgument::Scalar: l.arguments.push_back(scalar_argument(d->type, arguments.scalars.at(a.name))); break;
+                case codegen::KernelArgument::Map: {
+                    auto map = device.tensor_map(buffers.at(a.name)->address(), map_shape(*d, a.box, arguments.dims));
+                    if (!map) return map.why();
+                    l.arguments.push_back(std::move(*map));
+                    break;
+                }
                 case codegen::KernelArgument::Stride: l.arguments.push_back(argument_of(contiguous_stride(*d, a.axis, arguments.dims))); break;
             }
         }
@@ -108,7 +130,9 @@ Result<Run> run_loaded(runtime::Device& device, runtime::Module& module, const c
     Buffers buffers;
     if (const Status a = allocate(device, p, arguments, inputs, buffers); !a) return a.why();
     Run out{device.name(), device.toolchain(), 0, {}};
-    const auto seconds = device.time(launches_of(*v, arguments, buffers), module, 1);
+    const auto launches = launches_of(device, *v, arguments, buffers);
+    if (!launches) return launches.why();
+    const auto seconds = device.time(*launches, module, 1);
     if (!seconds) return seconds.why();
     out.seconds = *seconds;
     if (const Status m = check_memory(p, inputs, buffers); !m) return m.why();

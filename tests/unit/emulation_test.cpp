@@ -338,8 +338,8 @@ TEST_CASE("emulation: a box of a tensor, swizzled, to both blocks of a cluster")
     std::vector<float> values(1024);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     REQUIRE((*x)->upload(std::as_bytes(std::span(values))));
-    const uint64_t dims[] = {32, 32}, strides[] = {128};
-    const uint32_t box[] = {32, 8};
+    const std::vector<uint64_t> dims{32, 32}, strides{128};
+    const std::vector<uint32_t> box{32, 8};
     const auto map = emulation::encode_tensor_map((*x)->address(), {.dims = dims, .strides = strides, .box = box, .element_bytes = 4, .swizzle_bytes = 128});
     REQUIRE(map);
     CHECK(emulation::encode_tensor_map((*x)->address() + 4, {.dims = dims, .strides = strides, .box = box}).why().code == "device.launch");
