@@ -57,7 +57,8 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
         parameter(m);
     }
     k.alignment = alignment_;
-    std::erase_if(k.alignment.buffers, [&](const auto& x) { return k.needs.contains(x.first) && x.second <= 16; });
+    if (!maps_.empty() && k.alignment.dims.empty())    // it is chosen by addresses anyway
+        for (const auto& [tensor, bytes] : std::exchange(k.alignment.buffers, {})) k.needs[tensor] = std::max(k.needs[tensor], bytes);
     if (k.alignment.empty()) k.text = entry(name, (alignment_.empty() ? "\n" : "\n    constexpr bool aligned = true;\n") + text);
     else
         k.text = fmt::format("template <bool aligned>\nACU_DEVICE void {0}_body({1}) {{\n{2}}}\n{3}{4}", name, by_reference(parameters_), text, entry(name, fmt::format(" {}_body<true>({}); ", name, passed_on_)),
@@ -77,8 +78,9 @@ std::string KernelWriter::bounds() const {
     const int64_t most_threads = shared_bytes_ > small ? 1536 : 1024;    // a tile in shared memory waits for itself more often
     constexpr int64_t at_least = 26;    // where that makes the second block, which loads while the first one waits
     const int64_t fitting = file / (threads * (registers_ + besides_tiles)), blocks = std::min(fitting < 2 && file >= 2 * threads * (registers_ + at_least) ? 2 : fitting, most_threads / threads);
-    const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && blocks > 1;
-    return says ? fmt::format("{}, {}", threads, blocks) : std::to_string(threads);
+    const int64_t by_shared = shared_bytes_ ? std::max<int64_t>(1, target_.shared_bytes / (shared_bytes_ + 1024)) : blocks;
+    const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && std::min(blocks, by_shared) > 1;
+    return says ? fmt::format("{}, {}", threads, std::min(blocks, by_shared)) : std::to_string(threads);
 }
 
 std::string KernelWriter::entry(const std::string& name, const std::string& body) const {

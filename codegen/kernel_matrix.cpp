@@ -64,7 +64,9 @@ void KernelWriter::matrix_product(const Loop& l, const Block& b) {
         types += operand(load, terms) + ", ";
         places += ", " + writer_.address(load->name, at);
     }
-    line("{}<{}{}, {}, {}, {}>({}{}, (int){});", m.function, types, t.deep, t.wide, analysis::normal(terms.size)->value, t.columns, names_.buffer(sums.name), places, thread_name);
+    const std::string pending = b.pending ? fmt::format(", {}", b.pending) : "";
+    if (b.pending) in_flight_.insert(names_.buffer(sums.name));
+    line("{}<{}{}, {}, {}, {}{}>({}{}, (int){});", m.function, types, t.deep, t.wide, analysis::normal(terms.size)->value, t.columns, pending, names_.buffer(sums.name), places, thread_name);
 }
 
 /// The name of the map through which a kernel copies such boxes of a tensor.
@@ -91,8 +93,8 @@ void KernelWriter::box_copy(const Block& b) {
         box.sizes.push_back(axis == b.axes.end() ? 1 : analysis::normal(axis->size)->value);
         at.push_back(analysis::normal(substitute(load->subscripts[i], start)));
     }
-    std::vector<Index> place = b.outs[0].subscripts;
-    for (Index& i : place) i = analysis::normal(substitute(i, start));
+    std::vector<Index> place = b.outs[0].subscripts;    // a box fills the whole of a version
+    for (size_t i = 1; i < place.size(); ++i) place[i] = to.dims[i].origin;
     int64_t all = bytes;
     for (const int64_t n : box.sizes) all *= n;
     const int64_t line_size = box.sizes[0], wide = to.swizzle ? std::min(line_size, to.swizzle / bytes) : line_size, lines = all / bytes / line_size;

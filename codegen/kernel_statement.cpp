@@ -49,6 +49,7 @@ void KernelWriter::serial_loop(const Loop& l) {
     facts_ = before;
     --depth_;
     line("}}");
+    for (const std::string& sums : std::exchange(in_flight_, {})) line("warpgroup_wait<0>({});", sums);    // behind the innermost loop around the products
 }
 
 void KernelWriter::branch(const If& i) {

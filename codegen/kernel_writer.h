@@ -133,6 +133,7 @@ class KernelWriter {
     bool in_threads_ = false;
     std::string barrier_{block_barrier};        ///< of the threads that run this text
     std::set<std::string> asynchronous_;        ///< rings that are filled by asynchronous copies
+    std::set<std::string> in_flight_;           ///< sums of products that may be on their way
     std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
     std::set<std::string> read_by_engine_, boxes_;    ///< rings that the tensor cores read past the registers; that the copy engine fills
     std::map<std::string, int64_t> passed_;     ///< turns that were given before the roles started

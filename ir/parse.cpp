@@ -240,6 +240,7 @@ class Parser {
         }
         if (take("where")) b.guards = values(";");
         if (take("via")) b.via = word();
+        b.pending = counted("pending");
         return make_stmt(loc, std::move(b));
     }
 

@@ -46,6 +46,7 @@ static std::string print(const Block& b) {
     if (!b.axes.empty()) s += "  over " + join(b.axes, ", ", [](const Axis& a) { return print(a); });
     if (!b.guards.empty()) s += "  where " + values(b.guards, "; ");
     if (!b.via.empty()) s += "  via " + b.via;
+    if (b.pending) s += fmt::format(" pending({})", b.pending);
     return s;
 }
 

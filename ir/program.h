@@ -65,6 +65,7 @@ struct Block {
     bool exclusive = false;
     int64_t k = 0;
     std::string via = {};    ///< the microkernel that does it
+    int64_t pending = 0;     ///< so many groups of products may be on their way behind it, where the hardware runs them by itself
 };
 
 /// `Thread`: made by lowering, one iteration a thread. `Vector`: serial, a few iterations under way together; `Unroll`: serial, repeated in the text.

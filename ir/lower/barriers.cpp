@@ -303,6 +303,21 @@ class Grouping {
         return any;
     }
 
+    /// How many iterations before they are read the loop of that name starts its copies.
+    std::optional<int64_t> distance_of(const Body& stmts, const std::string& loop) const {
+        std::optional<int64_t> out;
+        for (const Stmt& s : stmts) {
+            const auto* l = std::get_if<Loop>(&s->node);
+            if (!l || l->var != loop) continue;
+            for_each_block(l->body, [&](const Block& b, Loc) {
+                const auto& version = b.outs[0].version;
+                const Index d = is_async(b) && version.size() == 1 ? analysis::normal(version[0] - ir::name(loop)) : nullptr;
+                if (d && is_const(d)) out = d->value;
+            });
+        }
+        return out;
+    }
+
     std::set<std::string> between_;
 };
 
@@ -319,12 +334,12 @@ Body Grouping::groups(const Body& stmts) const {
         if (open && (serial || !only_async(s))) out.push_back(commit(s->loc)), open = false;
         if (serial) {
             out.push_back(map_bodies(s, with_groups));
-            if (l->var.ends_with(".pre") && l->extent->op == IndexOp::Min && is_const(l->extent->args[0])) {
+            if (const auto distance = l->var.ends_with(".pre") ? distance_of(stmts, l->var.substr(0, l->var.size() - 4)) : std::nullopt) {
                 Loop pad;
                 pad.var = l->var + ".none";
-                pad.extent = l->extent->args[0] - l->extent;
+                pad.extent = analysis::normal(constant(*distance) - l->extent);
                 pad.body = {commit(s->loc)};
-                out.push_back(make_stmt(s->loc, std::move(pad)));
+                if (!is_const(pad.extent) || pad.extent->value > 0) out.push_back(make_stmt(s->loc, std::move(pad)));
             }
             continue;
         }

@@ -1,5 +1,7 @@
 #include "ir/pass/fuse.h"
 
+#include <algorithm>
+
 namespace acu::ir::pass {
 namespace {
 
@@ -20,9 +22,19 @@ struct Fuse {
             optional("into", &Params::into, +[] { return a_name(); }, "the name of the loop, where one axis is given")};
     };
 
+    /// Fills of reductions go along, but stay in front of a loop over what is reduced.
+    static std::vector<std::string> fused(const Site& site, const Sizes& over) {
+        std::vector<std::string> labels = with_fills(site.program, site.names);
+        std::erase_if(labels, [&](const std::string& l) {
+            const auto named = std::ranges::find(site.names, l) != site.names.end();
+            return !named && std::ranges::any_of(over, [&](const auto& x) { return !axis_of(block_of(find_block(site.program, l)), x.first); });
+        });
+        return labels;
+    }
+
     static Rewrite apply(const Site& site, const Params& p, const Context&) {
         need(p.into.empty() || p.over.size() == 1, "fuse.into", "`into` names one loop, but several axes are given");
-        const std::vector<std::string> labels = with_fills(site.program, site.names);
+        const std::vector<std::string> labels = fused(site, p.over);
         Rewrite out{site.program, {}};
         for (const auto& [axis, tile] : p.over) {
             Rewrite step = fuse_over(out.program, {labels, axis, tile, kind_named(p.kind), p.into}, "fuse");

@@ -20,6 +20,7 @@ class Specializer {
         for (const std::string& c : r_.copies) copy(find_block(p_, c));
         sources();
         used();
+        if (r_.lag) lags();
         return {build(), {}};
     }
 
@@ -104,6 +105,36 @@ class Specializer {
         return body;
     }
 
+    static bool runs_by_itself(const Block& b) { return b.via.find(".wgmma_") != std::string::npos; }
+
+    /// All that computes in the loop must be products whose sums nothing else there touches.
+    void lags() const {
+        std::set<std::string> sums;
+        for (const Stmt& s : inner().body)
+            if (const Block* b = as_block(s); b && runs_by_itself(*b)) sums.insert(b->outs[0].tensor);
+        for (const Stmt& s : inner().body) {
+            if (is_mine(s)) continue;
+            const Block* b = as_block(s);
+            check(b && runs_by_itself(*b), "lag", fmt::format("`{}` does more than products of wgmma, so that none can stay in flight", inner().var), "leave out `lag`", s->loc);
+        }
+        check(!sums.empty(), "lag", fmt::format("`{}` has no products", inner().var), "leave out `lag`");
+    }
+
+    /// With a lag, the products of this iteration are the only ones that may be on their way behind each of them.
+    Stmt in_flight(const Stmt& s) const {
+        const Block* b = as_block(s);
+        if (!r_.lag || !b || !runs_by_itself(*b)) return s;
+        Block n = *b;
+        n.pending = std::ranges::count_if(inner().body, [&](const Stmt& x) { return as_block(x) && runs_by_itself(*as_block(x)); });
+        return with_node(s, std::move(n));
+    }
+
+    static Stmt at_iteration(const Stmt& sync, const std::string& var, const Index& at) {
+        Sync y = std::get<Sync>(sync->node);
+        for (Index& k : y.key) k = normal(ir::substitute(k, {{var, at}}));
+        return with_node(sync, std::move(y));
+    }
+
     /// Waits before the first use of a ring in an iteration, releases after the last.
     Body consumer(const Rings& rings) const {
         Loop l = inner();
@@ -120,10 +151,18 @@ class Specializer {
         for (const Stmt& s : inner().body) {
             if (is_mine(s)) continue;
             l.body.insert(l.body.end(), waits[s.get()].begin(), waits[s.get()].end());
-            l.body.push_back(rings.versioned(s));
-            l.body.insert(l.body.end(), releases[s.get()].begin(), releases[s.get()].end());
+            l.body.push_back(in_flight(rings.versioned(s)));
+            if (!r_.lag) l.body.insert(l.body.end(), releases[s.get()].begin(), releases[s.get()].end());
         }
-        const Body now{with_node(nest_.back(), std::move(l))};
+        Body now;
+        if (r_.lag) {    // what the last iteration read is free once its products are through
+            const Index i = ir::name(l.var);
+            Body later, last;
+            for (const Stmt& c : copies_) later.push_back(at_iteration(sync(SyncOp::Release, c, rings), l.var, i - constant(1))), last.push_back(at_iteration(sync(SyncOp::Release, c, rings), l.var, l.extent - constant(1)));
+            l.body.push_back(make_stmt(nest_.back()->loc, If{below(constant(0), i), std::move(later)}));
+            const Stmt rest = make_stmt(nest_.back()->loc, If{below(constant(0), l.extent), std::move(last)});
+            now = {with_node(nest_.back(), std::move(l)), rest};
+        } else now = {with_node(nest_.back(), std::move(l))};
         return edit(loop_of(at_).body, [&](const Stmt& s) { return s == nest_.back() ? std::optional(now) : std::nullopt; });
     }
 

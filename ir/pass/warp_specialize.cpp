@@ -16,17 +16,18 @@ struct WarpSpecialize {
 
     struct Params {
         std::vector<std::string> copies;
-        int64_t stages = 2, threads = 32;
+        int64_t stages = 2, threads = 32, lag = 0;
         static constexpr auto fields = std::tuple{
             required("copies", &Params::copies, +[] { return names(); }, "the copies that the producer makes, all of one loop"),
             required("stages", &Params::stages, +[] { return integers(1, 16, {2, 3, 4, 5, 6}); }, "versions of each ring"),
-            optional("threads", &Params::threads, +[] { return integers(32, 1024, {32, 128}); }, "threads of the producer, whole warps")};
+            optional("threads", &Params::threads, +[] { return integers(32, 1024, {32, 128}); }, "threads of the producer, whole warps"),
+            optional("lag", &Params::lag, +[] { return integers(0, 1, {0, 1}); }, "iterations whose wgmma products stay in flight while those of the next begin: with 1, a version is released one iteration later")};
     };
 
     static Rewrite apply(const Site& site, const Params& p, const Context& context) {
         need(!context.target || context.target->mbarrier, "warp_specialize.target", fmt::format("{} has no barriers in shared memory by which roles could wait for each other", context.target ? context.target->name : ""), "see pipeline, which needs no roles");
         need(p.threads % 32 == 0, "warp_specialize.threads", fmt::format("{} threads are no whole warps of 32", p.threads));
-        return split_producer(site.program, {site.name(), p.copies, p.stages, p.threads});
+        return split_producer(site.program, {site.name(), p.copies, p.stages, p.threads, p.lag});
     }
 };
 

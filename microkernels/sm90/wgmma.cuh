@@ -48,13 +48,13 @@ ACU_MK void warpgroup_wait_for(int pending)
 template <int Pending>
 ACU_DEVICE void warpgroup_wait_groups() { warpgroup_wait_for(Pending); }
 #endif
-/// Until at most the `Pending` newest groups are on their way. The registers `d` of those that are through may be read: no read of them moves above this.
+/// Until at most the `Pending` newest groups are on their way. With 0, the registers `d` may be read then: no read of them moves above this.
 template <int Pending, class Sum, int R>
 ACU_DEVICE void warpgroup_wait(Sum (&d)[R]) {
     warpgroup_wait_groups<Pending>();
 #if ACU_NATIVE
 #pragma unroll
-    for (int i = 0; i < R; ++i) {
+    for (int i = 0; i < (Pending ? 0 : R); ++i) {
         if constexpr ((Sum)0.5f != 0) asm volatile("" : "+f"(d[i])::"memory");
         else asm volatile("" : "+r"(d[i])::"memory");
     }

@@ -6,6 +6,7 @@
 
 #include "synth/plan/align_names.h"
 #include "synth/plan/kernels.h"
+#include "synth/plan/products.h"
 #include "synth/plan/size_classes.h"
 
 namespace acu::synth::plan {
@@ -39,15 +40,35 @@ void start_early(Draft& d) {
         if (const auto* l = std::get_if<Loop>(&kernels[i]->node); l && l->kind == LoopKind::Grid && !scatters(*l)) d.step("pdl", {l->var}, {}, "its blocks start while the last ones of the kernel before it run");
 }
 
+/// Statements that matrix instructions of the target can compute; without `products`, none.
+std::vector<Group> groups_for(const Draft& d, bool products) {
+    if (!products) return groups_of(d.program());
+    return groups_of(d.program(), [&](const Block& b) {
+        const auto x = product_of(d.program(), b);
+        return x && !matrix_microkernels(d.target(), x->type).empty();
+    });
+}
+
+/// Nothing where a product cannot be planned as one.
+std::optional<Draft> kernels_for(const Draft& start, const SizeClass& c, bool products, bool& any) {
+    Draft draft = start;
+    for (const Group& g : groups_for(draft, products)) {
+        Draft capped = draft;
+        cap_axes(capped, g, c);
+        auto better = kernel_for(capped, g);
+        if (!better && g.kind == GroupKind::Products) return {};
+        if (better) draft = std::move(*better), any = true;
+    }
+    return draft;
+}
+
 std::vector<pass::Step> steps_for(const Program& loops, const Target& target, const SizeClass& c) {
     Draft draft(assuming(loops, c), target);
     align_names(draft);
     bool any = false;    // names alone are no plan
-    for (const Group& g : groups_of(draft.program())) {
-        Draft capped = draft;
-        cap_axes(capped, g, c);
-        if (auto better = kernel_for(capped, g)) draft = std::move(*better), any = true;
-    }
+    auto planned = kernels_for(draft, c, true, any);
+    if (!planned) any = false, planned = kernels_for(draft, c, false, any);
+    draft = std::move(*planned);
     if (!any) return {};
     if (target.early_launch) start_early(draft);
     return draft.steps();

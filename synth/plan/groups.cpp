@@ -72,7 +72,7 @@ constexpr int64_t few_terms = 64, few_in_a_row = 8;
 
 class Grouping {
   public:
-    explicit Grouping(const Program& p) : p_(p) {
+    Grouping(const Program& p, const std::function<bool(const Block&)>& is_product) : p_(p), is_product_(is_product) {
         for_each_block(p.body, [&](const Block& b, Loc) {
             if (!is_fill(p, b.label)) blocks_.push_back(&b);
         });
@@ -115,6 +115,7 @@ class Grouping {
     }
 
     GroupKind kind_of(const Block& b) const {
+        if (is_product_ && is_product_(b)) return GroupKind::Products;
         if (!reduces(b)) return GroupKind::Points;
         if (par(b).empty()) return GroupKind::Whole;
         const Axis* a = analysis::axis_of(b, inner_of(b));
@@ -132,6 +133,7 @@ class Grouping {
                 const bool joins = std::all_of(blocks_.begin() + static_cast<std::ptrdiff_t>(i), blocks_.begin() + static_cast<std::ptrdiff_t>(j), [&](const Block* b) { return kind_of(*b) == GroupKind::Points && holds(par(*b), rows); });
                 if (joins) return rows_from(i, *blocks_[j]);
             }
+        if (kind_of(*blocks_[i]) == GroupKind::Products) return products_from(i);
         return kind_of(*blocks_[i]) == GroupKind::Points ? points_from(i) : single_from(i);
     }
 
@@ -154,6 +156,19 @@ class Grouping {
         return g;
     }
 
+    /// Sums for the same cells, none of which reads another's, and what follows for these cells.
+    Group products_from(size_t i) const {
+        Group g{GroupKind::Products, {}, par(*blocks_[i]), ""};
+        std::set<std::string> made;
+        for (; i < blocks_.size() && kind_of(*blocks_[i]) == GroupKind::Products && par(*blocks_[i]) == g.rows && !analysis::meet(tensors_read(*blocks_[i]), made); ++i) {
+            g.labels.push_back(blocks_[i]->label);
+            made.insert(blocks_[i]->outs[0].tensor);
+        }
+        for (; i < blocks_.size() && kind_of(*blocks_[i]) == GroupKind::Points && par(*blocks_[i]) == g.rows && axes_of_kind(*blocks_[i], false).empty(); ++i) g.labels.push_back(blocks_[i]->label);
+        g.inner = g.rows.back();
+        return g;
+    }
+
     /// A reduction to few cells, and what follows for the same cells.
     Group single_from(size_t i) const {
         Group g{kind_of(*blocks_[i]), {blocks_[i]->label}, par(*blocks_[i]), inner_of(*blocks_[i])};
@@ -162,11 +177,12 @@ class Grouping {
     }
 
     const Program& p_;
+    const std::function<bool(const Block&)>& is_product_;
     std::vector<const Block*> blocks_;
 };
 
 }  // namespace
 
-std::vector<Group> groups_of(const Program& loops) { return Grouping(loops).run(); }
+std::vector<Group> groups_of(const Program& loops, const std::function<bool(const Block&)>& is_product) { return Grouping(loops, is_product).run(); }
 
 }  // namespace acu::synth::plan

@@ -4,8 +4,9 @@
 // Which statements may become one kernel, by the structure of their axes alone.
 namespace acu::synth::plan {
 
-/// `Points`: no sums, or such over small windows. `Rows`: sums along what lies next to each other in memory. `Columns`: sums across it. `Whole`: everything to one cell.
-enum class GroupKind { Points, Rows, Columns, Whole };
+/// `Points`: no sums, or such over small windows. `Rows`: sums along what lies next to each other in memory. `Columns`: sums across it. `Whole`: everything to one cell. `Products`: sums of products of two
+/// matrices, and what is computed from them point by point.
+enum class GroupKind { Points, Rows, Columns, Whole, Products };
 
 /// Neighbouring statements of one kind. `rows`: the axes that all of them have, outermost first (of `Points`: all axes). `inner`: the axis of neighbours in memory, empty where there is none.
 struct Group {
@@ -14,7 +15,8 @@ struct Group {
     std::vector<std::string> rows;
     std::string inner;
 };
-std::vector<Group> groups_of(const ir::Program& loops);
+/// `is_product`: which statements are such products; none without it.
+std::vector<Group> groups_of(const ir::Program& loops, const std::function<bool(const ir::Block&)>& is_product = {});
 
 /// The block of this label; null where there is none.
 const ir::Block* block_named(const ir::Program& p, const std::string& label);

@@ -1,0 +1,282 @@
+#include "synth/plan/products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
+#include "ir/microkernel.h"
+#include "ir/pass/edit.h"
+#include "microkernels/catalogue.h"
+#include "synth/plan/kernels.h"
+
+namespace acu::synth::plan {
+
+using namespace ir;
+
+namespace {
+
+/// A load, perhaps widened or rounded to tf32.
+struct Factor {
+    Value load;
+    bool tf32 = false;
+};
+std::optional<Factor> factor_of(const Value& v) {
+    Factor f{v};
+    while (f.load->op == Op::Cast) f.tf32 |= f.load->name == name_of(DType::Tf32), f.load = f.load->args[0];
+    if (f.load->op != Op::Load || !f.load->args.empty()) return {};
+    return f;
+}
+
+std::set<std::string> axes_read(const Block& b, const Value& load) {
+    std::set<std::string> out;
+    for (const Axis& a : b.axes)
+        for (const Index& s : load->subscripts)
+            if (analysis::mentions(s, a.name)) out.insert(a.name);
+    return out;
+}
+
+/// Each subscript is an axis, or the same for all points.
+bool plain_subscripts(const Block& b, const Value& load) {
+    return std::ranges::all_of(load->subscripts, [&](const Index& s) {
+        return std::ranges::none_of(b.axes, [&](const Axis& a) { return analysis::mentions(s, a.name) && !is_name(s, a.name); }) && !mentions_load(s);
+    });
+}
+
+}  // namespace
+
+std::optional<Product> product_of(const Program& p, const Block& b) {
+    if (b.monoid != Monoid::Sum || b.outs.size() != 1 || b.vals.size() != 1 || !b.guards.empty() || is_scatter(b) || b.vals[0]->op != Op::Mul) return {};
+    const auto x = factor_of(b.vals[0]->args[0]), y = factor_of(b.vals[0]->args[1]);
+    const std::vector<Axis> reduced = axes_of_kind(b, false);
+    if (!x || !y || reduced.size() != 1 || reduced[0].kind != AxisKind::Red || !plain_subscripts(b, x->load) || !plain_subscripts(b, y->load)) return {};
+    const Decl *dx = p.find(x->load->name), *dy = p.find(y->load->name);
+    if (!dx || !dy || dx->type != dy->type || dx->strided || dy->strided || x->tf32 != y->tf32) return {};
+    Product out{b.label, {}, {}, reduced[0].name, {}, x->load, y->load, x->tf32 ? DType::Tf32 : dx->type};
+    const auto of_x = axes_read(b, x->load), of_y = axes_read(b, y->load);
+    if (!of_x.contains(out.terms) || !of_y.contains(out.terms)) return {};
+    bool swapped = false;
+    for (const Axis& a : axes_of_kind(b, true)) {
+        const bool in_x = of_x.contains(a.name), in_y = of_y.contains(a.name);
+        if (in_x && in_y) {
+            out.batch.push_back(a.name);
+            continue;
+        }
+        if (!in_x && !in_y) return {};
+        if (out.rows.empty()) out.rows = a.name, swapped = in_y;
+        else if (out.columns.empty() && in_x == swapped) out.columns = a.name;
+        else return {};
+    }
+    if (out.columns.empty()) return {};
+    if (swapped) std::swap(out.a, out.b);
+    return out;
+}
+
+std::vector<std::string> matrix_microkernels(const Target& target, DType type) {
+    std::vector<const Microkernel*> found;
+    for (const Microkernel& m : microkernels::catalogue())
+        if (m.kind == MicrokernelKind::Mma && m.on(target.name) && std::ranges::find(m.types, type) != m.types.end()) found.push_back(&m);
+    std::ranges::stable_sort(found, {}, [](const Microkernel* m) { return -m->most_threads; });
+    std::vector<std::string> out;
+    for (const Microkernel* m : found) out.push_back(m->id);
+    return out;
+}
+
+double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& target) {
+    // Of an H200: multiplications of 16-bit factors a cycle and multiprocessor; bytes from the L2 cache and from memory; what the end of a tile of 128 x 256 leaves exposed.
+    // Hand-written kernels: 1024 cycles for 128 x 256 x 64, 2200 for its end.
+    constexpr double products_a_cycle = 2048, l2_bytes = 48, memory_bytes = 19, end_of_tile = 2200.0 / (128 * 256), start = 1500;
+    const auto ceil = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+    const int64_t tiles = ceil(s.rows, t.rows) * ceil(s.columns, t.columns) * s.batch, blocks = std::min<int64_t>(tiles, target.multiprocessors), rounds = ceil(tiles, target.multiprocessors);
+    const double steps = static_cast<double>(ceil(s.terms, t.depth)), area = static_cast<double>(t.rows * t.columns * s.products), edges = static_cast<double>((t.rows + t.columns * s.products) * t.depth * s.bytes);
+    const double padded = static_cast<double>(std::max<int64_t>(t.swapped ? t.columns : t.rows, 64)) / static_cast<double>(t.swapped ? t.columns : t.rows);    // the instruction has 64 rows
+    const double step = std::max(area * padded * static_cast<double>(t.depth * s.bytes) / 2 / products_a_cycle, edges / l2_bytes);
+    const double all_bytes = static_cast<double>(s.batch * (s.rows * s.terms + s.columns * s.products * s.terms) * s.bytes);
+    const double memory = all_bytes / (memory_bytes * static_cast<double>(std::max<int64_t>(blocks, 1))) * (blocks < target.multiprocessors ? 0.75 : 1.0);
+    return start + std::max(static_cast<double>(rounds) * (steps * step + area * end_of_tile), memory);
+}
+
+namespace {
+
+/// The decisions for products that share their result's tile, and what is computed from it point by point.
+class ProductKernel {
+  public:
+    ProductKernel(Draft d, const Group& g) : d_(std::move(d)), g_(g) {
+        for (const std::string& label : g.labels)
+            if (auto p = product_of(d_.program(), *block_named(d_.program(), label))) products_.push_back(std::move(*p));
+    }
+
+    std::optional<Draft> best() {
+        if (products_.empty()) return {};
+        for (const std::string& via : matrix_microkernels(d_.target(), products_[0].type)) {
+            const Microkernel& m = *microkernels::find(via);
+            for (const ProductTile& t : tiles_for(m))
+                if (auto out = planned(m, t)) return out;
+        }
+        return {};
+    }
+
+  private:
+    const Axis& axis(const std::string& name) const { return *analysis::axis_of(*block_named(d_.program(), products_[0].label), name); }
+    int64_t size(const std::string& name, int64_t likely) const { return size_of(d_.program(), axis(name).size).value_or(likely); }
+    int64_t bytes() const { return static_cast<int64_t>(info(products_[0].type == DType::Tf32 ? DType::F32 : products_[0].type).bytes); }
+
+    ProductSizes sizes() const {
+        int64_t batch = 1;
+        for (const std::string& b : products_[0].batch) batch *= size(b, 16);
+        return {size(products_[0].rows, 4096), size(products_[0].columns, 4096), size(products_[0].terms, 4096), batch, static_cast<int64_t>(products_.size()), bytes()};
+    }
+
+    /// Tiles by their cost, the cheapest first; a few of them.
+    std::vector<ProductTile> tiles_for(const Microkernel& m) const {
+        const bool warpgroup = m.group == ThreadGroup::Warpgroup;
+        std::vector<ProductTile> all = warpgroup ? warpgroup_tiles() : warp_tiles();
+        const ProductSizes s = sizes();
+        std::erase_if(all, [&](const ProductTile& t) { return (t.swapped ? s.products > 1 : false) || t.rows * t.columns * s.products > (warpgroup ? 256 * 192 : 128 * 128); });
+        std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
+        if (all.size() > 3) all.resize(3);
+        return all;
+    }
+
+    /// Lines of a pattern of 128 bytes. Each warpgroup has 64 rows of the instruction.
+    std::vector<ProductTile> warpgroup_tiles() const {
+        const int64_t depth = 128 / bytes(), products = static_cast<int64_t>(products_.size());
+        std::vector<ProductTile> out;
+        for (const int64_t columns : {256, 192, 160, 128, 96, 64}) out.push_back({128, columns / (products > 1 && columns > 128 ? 2 : 1), depth, 2, 1});
+        for (const int64_t columns : {128, 192}) out.push_back({256, columns, depth, 2, 1});
+        for (const int64_t columns : {256, 128, 64, 32}) out.push_back({64, columns, depth, 1, 1});
+        for (const int64_t few : {16, 32, 64, 128})
+            for (const int64_t groups : {1, 2}) out.push_back({few, 64 * groups, depth, groups, 1, true});
+        return out;
+    }
+    std::vector<ProductTile> warp_tiles() const {
+        const int64_t depth = 64 / bytes();
+        return {{128, 128, depth, 2, 2}, {128, 64, depth, 2, 2}, {64, 128, depth, 2, 2}, {64, 64, depth, 2, 2}, {32, 64, depth, 2, 2}, {16, 128, depth, 1, 4}, {32, 32, depth, 2, 2}};
+    }
+
+    /// The buffers that the products multiply.
+    std::vector<std::string> factors(const std::vector<std::string>& labels) const {
+        std::vector<std::string> out;
+        for (const std::string& l : labels)
+            for (const Value& v : block_named(d_.program(), l)->vals[0]->args)
+                if (const auto f = factor_of(v); f && std::ranges::find(out, f->load->name) == out.end()) out.push_back(f->load->name);
+        return out;
+    }
+
+    bool step(std::string pass, std::vector<std::string> sites, Arguments args, std::string why) { return d_.step(std::move(pass), std::move(sites), std::move(args), std::move(why)); }
+
+    std::optional<Draft> planned(const Microkernel& m, const ProductTile& t) {
+        const Draft before = d_;
+        std::optional<Draft> out;
+        if (build(m, t) && d_.lowers()) out = d_;
+        d_ = before;
+        return out;
+    }
+
+    bool build(const Microkernel& m, const ProductTile& t) {
+        const Product& p = products_[0];
+        pass::Sizes over;
+        for (const std::string& r : g_.rows) over.emplace_back(r, r == p.rows ? t.rows : r == p.columns ? t.columns : 1);
+        if (!step("fuse", g_.labels, {{"over", over}, {"kind", "grid"}}, fmt::format("tiles of {} x {}: fewest cycles by rounds of tiles and bytes a multiplication", t.rows, t.columns))) return false;
+        const std::string home = loop_around(d_.program(), p.label);
+        for (const std::string& r : results_of(d_.program(), g_.labels)) {
+            const Decl* d = d_.program().find(r);
+            const bool sum = std::ranges::any_of(products_, [&](const Product& x) { return block_named(d_.program(), x.label)->outs[0].tensor == r; });
+            if (sum || (d && d->scope == Scope::Temp)) step("keep", {r}, {{"at", home}, {"in", "register"}}, "the tile stays in registers");
+        }
+        std::vector<std::string> labels;
+        for (const Product& x : products_) labels.push_back(x.label);
+        const pass::Sizes terms{{p.terms, t.depth}};
+        const std::string slices = fmt::format("{} terms at a time", t.depth);
+        if (labels.size() > 1 ? !step("fuse", labels, {{"over", terms}}, slices) : !step("tile", labels, {{"axes", terms}}, slices)) return false;
+        const std::string loop = loop_around(d_.program(), p.label);
+        for (const std::string& s : factors(labels))
+            if (!step("stage", {s}, {{"at", loop}, {"in", "shared"}}, "each element is read once from memory for the tile")) return false;
+        const std::vector<std::string> copies = factors(labels);
+        for (const std::string& c : copies) step("pad", {c}, {}, "whole tiles, with zeros beyond the edges");
+        for (const std::string& l : labels) step("relax", {l}, {}, "zeros add nothing");
+        const bool engine = m.group == ThreadGroup::Warpgroup;
+        for (const std::string& c : copies)
+            if (!swizzled(c, engine)) return false;
+        for (const std::string& l : labels) {
+            Arguments args{{"via", m.id}, {"rows", t.groups_of_rows}, {"columns", t.groups_of_columns}};
+            if (t.swapped) args.emplace("along", p.columns);
+            if (!step("bind_mma", {l}, args, m.doc)) return false;
+        }
+        finish(home);
+        return engine ? by_roles(home, copies, t) : by_threads(loop, copies);
+    }
+
+    /// Against bank conflicts; lines longer than the pattern in panels where the tensor cores read them, else permuted alike.
+    bool swizzled(const std::string& copy, bool engine) {
+        const Decl& d = pass::find_buffer(d_.program(), copy);
+        const auto line = size_of(d_.program(), d.dims.back().size);
+        if (!line) return false;
+        const int64_t all = *line * static_cast<int64_t>(info(d.type).bytes);
+        for (const int64_t pattern : {128, 64, 32}) {
+            if (all % pattern) continue;
+            Arguments args{{"pattern", std::to_string(pattern)}};
+            if (all > pattern && engine) args.emplace("panels", "yes");
+            if (all > 128 && !engine) args.emplace("rows", all / 128);
+            if (step("swizzle", {copy}, args, "lines of a matrix lie in different banks")) return true;
+        }
+        return !engine;
+    }
+
+    /// What is stored from the sums: neighbours that a thread has.
+    void finish(const std::string& home) {
+        std::vector<std::string> stores;
+        pass::for_each_place(d_.program(), [&](const pass::Place& x) {
+            if (const Block* b = pass::as_block(x.stmt); b && b->monoid == Monoid::None && d_.program().find(b->outs[0].tensor)) stores.push_back(b->label);
+        });
+        for (const std::string& s : stores) {
+            const Block& b = *block_named(d_.program(), s);
+            const std::string n = neighbours(b.outs[0].subscripts, b);
+            if (!n.empty()) step("vectorize", {s, n}, {{"width", int64_t{2}}}, "neighbours of a fragment are stored together");
+        }
+        approximate_calls(d_, home);
+    }
+
+    /// A warp asks the copy engine for tiles ahead of the warpgroups that multiply.
+    bool by_roles(const std::string&, const std::vector<std::string>& copies, const ProductTile& t) {
+        const Product& p = products_[0];
+        if (!step("bind_copy", copies, {{"via", "sm90.tensor_copy"}}, "the copy engine brings boxes")) return false;
+        std::vector<std::string> nest;
+        const auto at = pass::try_block(d_.program(), p.label);
+        for (const Stmt& s : pass::loops_of(at->above))
+            if (pass::as_loop(s)->kind == LoopKind::Grid) nest.push_back(pass::as_loop(s)->var);
+        const std::string flat = pass::unique_name(d_.program(), "u");
+        if (nest.size() > 1 && !step("flatten", nest, {{"into", flat}}, "tiles one after another")) return false;
+        const std::string grid = nest.size() > 1 ? flat : nest[0];
+        if (nest.size() == 2) step("rasterize", {grid}, {{"group", int64_t{8}}}, "blocks that run together share rows and columns in the L2 cache");
+        if (!step("persist", {grid}, {{"ctas", d_.target().multiprocessors}}, "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
+        int64_t stage = (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes();
+        const int64_t stages = std::clamp<int64_t>((d_.target().shared_bytes - 4096) / stage, 2, 8);
+        const auto at_grid = pass::loops_of(pass::try_block(d_.program(), p.label)->above);
+        return step("warp_specialize", {pass::as_loop(at_grid[0])->var}, {{"copies", copies}, {"stages", stages}, {"lag", int64_t{1}}}, fmt::format("{} tiles on their way", stages - 1));
+    }
+
+    /// All threads start asynchronous copies ahead; where those cannot be aligned, they copy through registers.
+    bool by_threads(const std::string& loop, const std::vector<std::string>& copies) {
+        bool asynchronous = d_.target().name != "sm_70" && d_.target().platform == Platform::Cuda;
+        for (const std::string& c : copies) {
+            const Block& b = *block_named(d_.program(), c);
+            const std::string n = neighbours(b.outs[0].subscripts, b);
+            bool done = false;
+            for (int64_t w = 16 / static_cast<int64_t>(info(pass::find_buffer(d_.program(), c).type).bytes); !done && w > 1; w /= 2) done = step("vectorize", {c, n}, {{"width", w}}, "16 bytes at once");
+        }
+        if (asynchronous && step("bind_copy", copies, {{"via", "common.copy_async"}}, "copies that pass the registers by")) step("pipeline", {loop}, {{"stages", int64_t{3}}}, "two tiles on their way");
+        return true;
+    }
+
+    Draft d_;
+    const Group& g_;
+    std::vector<Product> products_;
+};
+
+}  // namespace
+
+std::optional<Draft> product_kernel(Draft d, const Group& g) { return ProductKernel(std::move(d), g).best(); }
+
+}  // namespace acu::synth::plan
