@@ -262,6 +262,49 @@ void box_trials(TrialSet& set) {
     }
 }
 
+// ---- the same box to all blocks of a cluster, each of which asks for a part of its lines; then all say that they have read it
+
+const char* const multicast_text = R"(
+extern "C" __global__ void everywhere(const u8* in, u8* out, int bytes, int lines, int c0, int c1, ACU_MAP map) {
+    ACU_SHARED(u8, tile, 0, 16384);
+    ACU_SHARED(RingBarrier, bars, 16384, 2);
+    const int t = threadIdx.x, blocks = cluster_size(), rank = cluster_rank(), all = bytes * blocks;
+    if (t == 0) ring_init(bars[0], 1), ring_init(bars[1], 2 * blocks);
+    cluster_barrier();
+    if (t == 0) {
+        ring_expect(bars[0], all);
+        tensor_multicast(tile + rank * bytes, map, bars[0], (1 << blocks) - 1, c0, c1 + rank * lines);
+        ring_arrive(bars[0]);
+    }
+    ring_wait(bars[0], 0);
+    for (int i = t; i < all; i += blockDim.x) out[(i64)blockIdx.x * all + i] = tile[i];
+    warp_arrive_at_all(bars[1], blocks);
+    ring_wait(bars[1], 0);
+    cluster_barrier();
+}
+)";
+
+void multicast_trials(TrialSet& set) {
+    set.kernels.push_back(multicast_text);
+    for (const size_t blocks : {1u, 2u, 4u})
+        for (const size_t swizzle : {0u, 64u, 128u})
+            for (const int32_t place : {0, 3, -5}) {
+                const size_t line = swizzle ? swizzle / 2 : 32, lines = 8, rows = 50, columns = 80;
+                runtime::TensorMapShape shape{{columns, rows}, {2 * columns}, {static_cast<uint32_t>(line), static_cast<uint32_t>(lines)}, 2, static_cast<uint32_t>(swizzle)};
+                const Bytes in = drawn_bytes(2 * columns * rows);
+                const size_t bytes = line * lines * 2, all = bytes * blocks;
+                Bytes wanted(all * blocks);
+                for (size_t b = 0; b < blocks; ++b)
+                    for (size_t e = 0; e < all / 2; ++e) {
+                        const int64_t x = place + static_cast<int64_t>(e % line), y = place + static_cast<int64_t>(e / line);
+                        const bool inside = x >= 0 && y >= 0 && x < static_cast<int64_t>(columns) && y < static_cast<int64_t>(rows);
+                        for (size_t k = 0; inside && k < 2; ++k) wanted[b * all + swizzled_byte(2 * e + k, swizzle)] = in[2 * static_cast<size_t>(y * static_cast<int64_t>(columns) + x) + k];
+                    }
+                set.trials.push_back(exact({.kernel = "everywhere", .what = fmt::format("{} blocks, swizzle {}, at {}", blocks, swizzle, place), .grid = static_cast<uint32_t>(blocks), .block = 64, .cluster = static_cast<uint32_t>(blocks),
+                                            .shared = 16384 + 128, .inputs = {in}, .numbers = {static_cast<int32_t>(bytes), static_cast<int32_t>(lines), place, place}, .maps = {shape}}, wanted));
+            }
+}
+
 }  // namespace
 
 TrialSet copy_trials(const ir::Microkernel& m, const Target& target) {
@@ -270,6 +313,7 @@ TrialSet copy_trials(const ir::Microkernel& m, const Target& target) {
     else if (m.id == "common.copy_async") async_trials(m, set);
     else if (m.id == "common.bulk_copy") bulk_trials(set);
     else if (m.id == "sm90.tensor_copy") box_trials(set);
+    else if (m.id == "sm90.tensor_multicast") multicast_trials(set);
     else cluster_trials(m, set);
     return set;
 }

@@ -46,7 +46,8 @@ struct Product {
 
 const char* device_name(DType t) {
     switch (t) {
-        case DType::Tf32: return "float";
+        case DType::Tf32:
+        case DType::F32: return "float";
         case DType::F16: return "f16";
         case DType::BF16: return "bf16";
         case DType::I8: return "i8";
@@ -90,6 +91,7 @@ Numbers drawn_numbers(DType type, int kind, size_t count, uint64_t seed) {
 /// Of one factor, in the arithmetic of the instruction, relative to its size; and of an addition of `magnitude` in all.
 double relative_error(const ir::Microkernel& m, DType type) {
     if (type == DType::I8) return 0;
+    if (type == DType::F32) return 0x1p-20;
     if (type == DType::Tf32) return m.group == ir::ThreadGroup::Warpgroup ? 0x1p-9 : 0x1p-10;
     return m.group == ir::ThreadGroup::Warpgroup && ir::info(type).bytes == 1 ? 0x1p-11 : 0x1p-18;    // sums of 8-bit floats keep fewer bits
 }
@@ -122,6 +124,13 @@ std::string fault_of(const ir::Microkernel& m, const Product& p, const ir::Layou
     return "";
 }
 
+/// MFMA takes factors of 16 bits that are subnormal as zero: AMD CDNA2 ISA.
+void flush(DType type, std::vector<double>& values) {
+    const double least = type == DType::F16 ? 0x1p-14 : type == DType::BF16 ? 0x1p-126 : 0;
+    for (double& x : values)
+        if (std::fabs(x) < least) x = 0;
+}
+
 void product_trials(const ir::Microkernel& m, const Product& p, TrialSet& set) {
     const ir::MatrixShape& x = m.matrix;
     const ir::Layout layout = matrix_layout(*ir::fragment_named(x.accumulator), {x.rows, x.columns}, p.tiles);
@@ -136,6 +145,7 @@ void product_trials(const ir::Microkernel& m, const Product& p, TrialSet& set) {
         const int rounds = kind == 1 ? 3 : 1;
         Numbers a = drawn_numbers(p.type, kind, static_cast<size_t>(rounds * rows * p.k), 1 + static_cast<uint64_t>(kind)), b = drawn_numbers(p.type, kind, static_cast<size_t>(rounds * columns * p.k), 7 + static_cast<uint64_t>(kind));
         const auto bytes = static_cast<int64_t>(size_of(p.type));
+        if (m.on("gfx90a")) flush(p.type, a.values), flush(p.type, b.values);
         Trial t{.kernel = name, .what = fmt::format("{} {}x{}x{}, a {} and b {} k, swizzle {}, data {}", ir::name_of(p.type), rows, columns, p.k, p.deep_a ? "along" : "across", p.deep_b ? "along" : "across", p.swizzle, kind), .block = static_cast<uint32_t>(threads),
                 .shared = static_cast<uint32_t>((rows * p.k * bytes + 1023) / 1024 * 1024 + columns * p.k * bytes), .inputs = {a.bytes, b.bytes}, .output_bytes = static_cast<size_t>(rows * columns * 4), .numbers = {rounds}};
         t.fault = [&m, p, layout, a = std::move(a), b = std::move(b), rows, columns, rounds, kind](std::span<const std::byte> out) { return fault_of(m, p, layout, a, b, rows, columns, rounds, kind, out); };
@@ -166,26 +176,27 @@ void warpgroup_trials(const ir::Microkernel& m, TrialSet& set) {
     }
 }
 
-void warp_trials(const ir::Microkernel& m, TrialSet& set) {
+void warp_trials(const ir::Microkernel& m, const Target& target, TrialSet& set) {
     for (const DType type : m.types)
         for (const auto& [a, b] : orders(m))
             for (const int64_t swizzle : {0, 32, 64, 128})
                 for (const ir::MatrixTiles& t : {ir::MatrixTiles{1, 1, 1, 1}, {1, 3, 1, 2}, {2, 4, 2, 1}, {4, 4, 2, 2}, {2, 8, 1, 4}}) {
-                    const int64_t bytes = static_cast<int64_t>(size_of(type)), unit = std::max<int64_t>(1, swizzle / bytes), k = std::max<int64_t>(2 * m.matrix.depth, unit);
+                    const int64_t bytes = static_cast<int64_t>(size_of(type)), unit = std::max<int64_t>(1, swizzle / bytes), k = std::max<int64_t>({2 * m.matrix.depth, unit, 16 / bytes});
+                    if (m.matrix.rows == 32 && t.deep * t.wide > 8) continue;    // more registers than a thread has
                     const int64_t rows = m.matrix.rows * t.deep * t.rows, columns = m.matrix.columns * t.wide * t.columns;
                     const auto fits = [&](bool deep, int64_t along) { return !swizzle || ((deep ? k : along) % unit == 0 && (deep ? along : k) % 8 == 0); };
                     const int64_t pitch = std::max(a ? k : rows, b ? k : columns) * bytes;
-                    if (!fits(a, rows) || !fits(b, columns)) continue;
+                    if (!fits(a, rows) || !fits(b, columns) || (rows + columns) * k * bytes + 1024 > target.shared_bytes) continue;
                     product_trials(m, {type, a, b, k, t, swizzle, pitch > 128 ? pitch / 128 : 1}, set);
                 }
 }
 
 }  // namespace
 
-TrialSet matrix_trials(const ir::Microkernel& m, const Target&) {
+TrialSet matrix_trials(const ir::Microkernel& m, const Target& target) {
     TrialSet set{microkernels::headers_of(m), {}, {}};
     if (m.group == ir::ThreadGroup::Warpgroup) warpgroup_trials(m, set);
-    else warp_trials(m, set);
+    else warp_trials(m, target, set);
     return set;
 }
 

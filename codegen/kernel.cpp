@@ -21,7 +21,7 @@ static bool mentions(const std::string& text, const std::string& word) {
 }
 
 KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const Target& target, const EmitOptions& options)
-    : p_(p), loop_(std::get<Loop>(kernel->node)), target_(target), options_(options), threads_(loop_.threads), cluster_(lower::cluster_of(loop_)),
+    : p_(p), loop_(std::get<Loop>(kernel->node)), target_(target), options_(options), threads_(loop_.threads), cluster_(lower::cluster_of(loop_)), ranks_(threads_ ? lower::ranks_of(loop_) : 1),
       facts_(known_dims(p), [&p](const std::string& t) { return p.find(t)->dims[0].size; }), writer_(buffers_, names_, facts_) {
     for_each_block(loop_.body, [&](const Block& b, Loc) { joins_ += !b.via.empty() && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; }); });
     for (const Decl& d : p.decls) buffers_[d.name] = &d;
@@ -66,7 +66,8 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
     k.shared = shared_bytes_;
     k.packed = packed_;
     k.early = loop_.early;
-    k.cluster = cluster_;
+    k.cluster = cluster_ * ranks_;
+    k.threads *= ranks_;
     k.headers = {headers_.begin(), headers_.end()};
     return k;
 }
@@ -84,7 +85,7 @@ std::string KernelWriter::bounds() const {
 }
 
 std::string KernelWriter::entry(const std::string& name, const std::string& body) const {
-    const std::string blocks = cluster_ > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster_) : "";
+    const std::string blocks = cluster_ * ranks_ > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster_ * ranks_) : "";
     return fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}({}) {{{}}}\n", blocks, bounds(), name, parameters_, body);
 }
 

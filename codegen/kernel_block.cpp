@@ -23,7 +23,9 @@ bool KernelWriter::shares_hardware_block() const {
 
 /// The loops that become the grid, the last one fastest, and the loop over the blocks that one block takes.
 Index KernelWriter::block_loops() {
-    const std::vector<const Loop*> nest = lower::nest_of(loop_);
+    std::vector<const Loop*> nest = lower::nest_of(loop_);
+    const Loop* const innermost = nest.back();
+    if (ranks_ > 1) nest.pop_back();
     for (const char* h : {"group", "copy"}) headers_.insert(h);
     Index total = constant(1);
     for (const Loop* l : nest) total = total * l->extent;
@@ -40,6 +42,11 @@ Index KernelWriter::block_loops() {
         headers_.insert("cluster");
         line("const Index {} = (Index)cluster_rank() * {} + threadIdx.x;", thread_name, block_size());
         line("for (Index block = blockIdx.x / {0}; block < blocks; block += gridDim.x / {0}) {{", cluster_);
+    } else if (ranks_ > 1) {
+        headers_.insert("cluster");
+        line("const Index {} = (Index)threadIdx.x;", thread_name);
+        line("const Index {} = (Index)cluster_rank();", names_.of(innermost->var));
+        line("for (Index block = blockIdx.x / {0}; block < blocks; block += gridDim.x / {0}) {{", ranks_);
     } else if (shares_hardware_block()) {
         packed_ = warps_packed, barrier_ = warp_barrier;
         line("const Index {} = (Index)threadIdx.x % {};", thread_name, threads_);
@@ -58,12 +65,16 @@ Index KernelWriter::block_loops() {
         line("const Index {} = {};", names_.of(l->var), l == nest.front() ? rest : fmt::format("{} % ({})", is_const(inner, 1) ? "block" : "(" + rest + ")", writer_.index(l->extent)));
         for (const Let& x : l->lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), facts_.define(x.name, x.value);
     }
+    if (ranks_ > 1) {
+        facts_.add_range(innermost->var, constant(0), innermost->extent);
+        for (const Let& x : innermost->lets) line("const Index {} = {};", names_.of(x.name), writer_.index(x.value)), facts_.define(x.name, x.value);
+    }
     for (const Decl& d : loop_.allocs)    // not of a copy: their addresses are kept
         if (!d.layout) share(d);
     share(loop_.body);
-    for (const Decl& d : nest.back()->allocs) declare(d);
-    body(nest.back()->body);
-    if (shared_bytes_) line("block_barrier();");
+    for (const Decl& d : innermost->allocs) declare(d);
+    body(innermost->body);
+    if (shared_bytes_) line("{}", all_barrier());
     --depth_;
     line("}}");
     return total;

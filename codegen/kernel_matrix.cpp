@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "codegen/kernel_writer.h"
 #include "ir/analysis/affine.h"
@@ -99,23 +101,27 @@ void KernelWriter::box_copy(const Block& b) {
     for (const int64_t n : box.sizes) all *= n;
     const int64_t line_size = box.sizes[0], wide = to.swizzle ? std::min(line_size, to.swizzle / bytes) : line_size, lines = all / bytes / line_size;
     box.sizes[0] = wide;
-    const auto outer = std::ranges::find_if(box.sizes.begin() + 1, box.sizes.end(), [](int64_t n) { return n > 1; });    // the innermost of the others
-    const int64_t deep = outer == box.sizes.end() ? 1 : *outer, piece = deep > most ? most : deep;
+    const auto cut = std::find_if(box.sizes.begin() + 1, box.sizes.end(), [&](int64_t n) { return n > most; });
+    const auto outer = cut != box.sizes.end() ? cut : std::find_if(box.sizes.begin() + 1, box.sizes.end(), [](int64_t n) { return n > 1; });    // the long one, else the innermost of the others
+    const bool all_blocks = lower::is_multicast(b);    // each asks for its part of the lines
+    const int64_t deep = outer == box.sizes.end() ? 1 : *outer, mine = all_blocks ? deep / ranks_ : deep, piece = mine > most ? most : mine;
     if (outer != box.sizes.end()) *outer = piece;
+    const int64_t step = std::accumulate(box.sizes.begin() + 1, box.sizes.begin() + static_cast<std::ptrdiff_t>(outer - box.sizes.begin()), wide, std::multiplies<>());    // elements from one of its points to the next
+    const std::string rank = lower::nest_of(loop_).back()->var;
     const size_t outer_at = static_cast<size_t>(outer - box.sizes.begin());
     const std::string map = map_of(from.name, box), barrier = fmt::format("{}[{}]", names_.buffer(to.name + ".full"), writer_.index(b.outs[0].subscripts[0]));
     line("ring_expect({}, {});", barrier, all);
     for (int64_t p = 0; p < line_size / wide; ++p)
-        for (int64_t q = 0; q < deep / piece; ++q) {
-            std::string coordinates;
+        for (int64_t q = 0; q < mine / piece; ++q) {
+            std::string coordinates = all_blocks ? fmt::format(", {}", (1 << ranks_) - 1) : "";
             for (size_t i = 0; i < at.size(); ++i) {
                 Index c = at[i];
                 if (i == 0) c = c + constant(p * wide);
-                if (i == outer_at) c = c + constant(q * piece);
+                if (i == outer_at) c = c + constant(q * piece) + (all_blocks ? ir::name(rank) * constant(mine) : constant(0));
                 coordinates += fmt::format(", (int)({})", writer_.index(analysis::normal(c)));
             }
-            const int64_t offset = p * wide * lines + q * piece * wide;
-            line("tensor_copy({}{}, {}, {}{});", writer_.address(to.name, place), offset ? fmt::format(" + {}", offset) : "", map, barrier, coordinates);
+            const Index offset = analysis::normal(constant(p * wide * lines + q * piece * step) + (all_blocks ? ir::name(rank) * constant(mine * step) : constant(0)));
+            line("{}({}{}, {}, {}{});", all_blocks ? "tensor_multicast" : "tensor_copy", writer_.address(to.name, place), is_const(offset, 0) ? "" : fmt::format(" + {}", writer_.index(offset)), map, barrier, coordinates);
         }
 }
 

@@ -28,6 +28,7 @@ static void asynchronous(const Role& role, std::set<std::string>& out) {
 void KernelWriter::by_engine(const Role& role) {
     for_each_block(role.body, [&](const Block& b, Loc) {
         if (lower::moves_boxes(b)) boxes_.insert(b.outs[0].tensor);
+        if (lower::is_multicast(b)) multicast_.insert(b.outs[0].tensor);
         const Microkernel* m = lower::is_matrix_product(b) ? microkernels::find(b.via) : nullptr;
         if (m && m->group == ThreadGroup::Warpgroup)
             for (const std::string& t : tensors_read(b)) read_by_engine_.insert(t);
@@ -46,7 +47,7 @@ void KernelWriter::count_arrivals(const Role& role, const Sync& y, std::map<std:
         case SyncOp::Wait: at(full(y.name)); return;
         case SyncOp::Take: at(y.name); return;
         case SyncOp::Commit: at(full(y.name)).arrivals = warps + (asynchronous_.contains(y.name) ? role.threads : 0); return;
-        case SyncOp::Release: at(empty(y.name)).arrivals = ring.readers * warps; return;
+        case SyncOp::Release: at(empty(y.name)).arrivals = ring.readers * warps * (multicast_.contains(y.name) ? ranks_ : 1); return;
         default: at(y.name).arrivals = warps; return;
     }
 }
@@ -75,7 +76,7 @@ void KernelWriter::roles(const Roles& r) {
         line("}}");
     };
     by_one([&](const std::string& name, const Meeting& m) { line("rings_begin({}, {}, {});", name, m.slots, m.arrivals); });
-    line("block_barrier();");
+    line("{}", all_barrier());
     int64_t first = 0;
     for (size_t i = 0; i < r.roles.size(); ++i) {
         line("{}if ({} < {}) {{", i ? "} else " : "", thread_name, first + r.roles[i].threads);
@@ -83,7 +84,7 @@ void KernelWriter::roles(const Roles& r) {
         first += r.roles[i].threads;
     }
     line("}}");
-    line("block_barrier();");
+    line("{}", all_barrier());
     by_one([&](const std::string& name, const Meeting& m) { line("rings_end({}, {});", name, m.slots); });
     passed_.clear();
 }
@@ -110,7 +111,9 @@ void KernelWriter::ring_sync(const Sync& y) {
     switch (y.op) {
         case SyncOp::Acquire: return line("ring_wait({}, (int)({}));", at(empty(y.name)), parity(phase + constant(1)));
         case SyncOp::Wait: return line("ring_wait({}, (int)({}));", at(full(y.name)), parity(phase));
-        case SyncOp::Release: return line("warp_arrive({});", at(empty(y.name)));
+        case SyncOp::Release:
+            if (multicast_.contains(y.name)) return line("warp_arrive_at_all({}, {});", at(empty(y.name)), ranks_);
+            return line("warp_arrive({});", at(empty(y.name)));
         default:
             if (read_by_engine_.contains(y.name) && !boxes_.contains(y.name)) line("async_fence();");
             if (asynchronous_.contains(y.name)) line("ring_arrive_copies({});", at(full(y.name)));

@@ -67,6 +67,8 @@ class KernelWriter {
     bool shares_hardware_block() const;
     /// Of the hardware's block.
     int64_t block_size() const { return threads_ ? threads_ * packed_ / cluster_ : block_threads; }
+    /// Of all that share memory: the blocks of a cluster that stand side by side, or the block.
+    std::string_view all_barrier() const { return ranks_ > 1 ? "cluster_barrier();" : block_barrier; }
     bool is_part_of_warp() const { return threads_ > 0 && threads_ < target_.warp; }
     ir::Index block_loops();    ///< answers the number of blocks
     void share(const ir::Body& body);
@@ -118,6 +120,7 @@ class KernelWriter {
     const EmitOptions& options_;
     int64_t threads_ = 0;    ///< of a block or role; 0: one thread an iteration
     int64_t cluster_ = 1;    ///< blocks that share the threads
+    int64_t ranks_ = 1;      ///< blocks of a cluster that stand side by side
     std::map<std::string, const ir::Decl*> buffers_;
     int joins_ = 0;                            ///< reductions that the threads join
     std::vector<std::string> narrow_tiles_;    ///< large ones of 16-bit elements, in registers, which are gone through again after joins
@@ -135,7 +138,7 @@ class KernelWriter {
     std::set<std::string> asynchronous_;        ///< rings that are filled by asynchronous copies
     std::set<std::string> in_flight_;           ///< sums of products that may be on their way
     std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
-    std::set<std::string> read_by_engine_, boxes_;    ///< rings that the tensor cores read past the registers; that the copy engine fills
+    std::set<std::string> read_by_engine_, boxes_, multicast_;    ///< rings that the tensor cores read past the registers; that the copy engine fills; for all blocks of the cluster
     std::map<std::string, int64_t> passed_;     ///< turns that were given before the roles started
 };
 

@@ -60,6 +60,9 @@ void copies(std::vector<Microkernel>& all) {
     all.push_back({.id = "sm90.tensor_copy", .function = "tensor_copy", .doc = "boxes of tensors of 1 to 5 dimensions to shared memory by the copy engine, counted by a ring barrier", .kind = MicrokernelKind::Copy,
                    .targets = sm_90a("UTMALDG", "cp\\.async\\.bulk\\.tensor"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
                    .headers = {"group", "async", "ring", "tensor_copy"}, .source = "PTX ISA, cp.async.bulk.tensor"});
+    all.push_back({.id = "sm90.tensor_multicast", .function = "tensor_multicast", .doc = "boxes of tensors to the shared memory of all blocks of a cluster: each block asks for a part", .kind = MicrokernelKind::Copy,
+                   .targets = sm_90a("UTMALDG", "multicast::cluster"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
+                   .headers = {"group", "async", "cluster", "ring", "tensor_copy", "multicast"}, .source = "PTX ISA, cp.async.bulk.tensor"});
     all.push_back({.id = "common.cluster_pointer", .function = "cluster_pointer", .doc = "reads and writes of the shared memory of a block of the cluster", .kind = MicrokernelKind::Copy,
                    .targets = sm_90a("\\bLD\\.E\\b", "mapa\\.u64"), .types = words, .operands = {{"shared", {Scope::Cluster}, true}}, .group = ThreadGroup::Thread, .resources = {.registers = 2},
                    .headers = {"group", "cluster"}, .source = "PTX ISA, mapa; barrier.cluster"});
@@ -108,8 +111,8 @@ void scans_and_merges(std::vector<Microkernel>& all) {
 }
 
 /// Products of tiles in shared memory, the sums in registers.
-Microkernel matrix_product(std::string id, std::string function, std::string doc, std::vector<MicrokernelTarget> targets, std::vector<DType> types, MatrixShape shape, ThreadGroup group, Headers headers, std::string source) {
-    const int threads = group == ThreadGroup::Warpgroup ? 128 : 32;
+Microkernel matrix_product(std::string id, std::string function, std::string doc, std::vector<MicrokernelTarget> targets, std::vector<DType> types, MatrixShape shape, ThreadGroup group, Headers headers, std::string source, int threads = 32) {
+    if (group == ThreadGroup::Warpgroup) threads = 128;
     return {.id = std::move(id), .function = std::move(function), .doc = std::move(doc), .kind = MicrokernelKind::Mma, .targets = std::move(targets), .types = std::move(types), .monoids = {Monoid::Sum},
             .operands = {{"d", {Scope::Register}, true}, {"a", {Scope::Shared}, false}, {"b", {Scope::Shared}, false}}, .alignment = 16, .group = group, .most_threads = threads,
             .resources = {.registers = static_cast<int>(shape.rows * shape.columns / threads)}, .headers = std::move(headers), .matrix = std::move(shape), .source = std::move(source)};
@@ -125,14 +128,25 @@ void matrix_products(std::vector<Microkernel>& all) {
     by_warp("f16", {DType::F16, DType::BF16}, 16, "HMMA\\.16816", "mma\\.sync\\.aligned\\.m16n8k16");
     by_warp("tf32", {DType::Tf32}, 8, "HMMA\\.1688\\.F32\\.TF32", "mma\\.sync\\.aligned\\.m16n8k8");
     by_warp("s8", {DType::I8}, 32, "IMMA\\.16832", "mma\\.sync\\.aligned\\.m16n8k32", DType::I32);
-    const auto by_warpgroup = [&](const char* name, std::vector<DType> types, int64_t depth, const char* sass, bool across, DType sum = DType::F32) {
-        all.push_back(matrix_product(fmt::format("sm90.wgmma_{}", name), "warpgroup_tile", fmt::format("products of tiles in shared memory by wgmma m64nNk{}", depth), sm_90a(sass, "wgmma\\.mma_async"), std::move(types),
+    all.push_back(matrix_product("sm70.mma_f16", "quad_tile", "products of tiles in shared memory by mma.sync m8n8k4", {{"sm_70", "HMMA\\.884", "mma\\.sync\\.aligned\\.m8n8k4"}}, {DType::F16}, {16, 16, 4, "m8n8k4.16x16.C"}, ThreadGroup::Warp,
+                                 {"group", "copy", "swizzle", "operand", "quads"}, "PTX ISA, mma.sync m8n8k4"));
+    const auto by_wave = [&](const char* name, std::vector<DType> types, int64_t per, int64_t size, const char* assembly, DType sum = DType::F32) {
+        all.push_back(matrix_product(fmt::format("gfx90a.mfma_{}_{}", name, size), fmt::format("mfma{}_tile", size), fmt::format("products of tiles in shared memory by MFMA {0}x{0}x{1}", size, per * 64 / size), {{"gfx90a", assembly, assembly}},
+                                     std::move(types), {size, size, per * 64 / size, fmt::format("mfma.{0}x{0}.D", size), sum}, ThreadGroup::Warp, {"group", "copy", "swizzle", "operand", "mfma"}, "AMD CDNA2 ISA, matrix arithmetic instructions", 64));
+    };
+    for (const int64_t size : {32, 16}) {
+        by_wave("f16", {DType::F16, DType::BF16}, 4, size, size == 32 ? "v_mfma_f32_32x32x8" : "v_mfma_f32_16x16x16");
+        by_wave("f32", {DType::F32}, 1, size, size == 32 ? "v_mfma_f32_32x32x2" : "v_mfma_f32_16x16x4");
+        by_wave("i8", {DType::I8}, 4, size, size == 32 ? "v_mfma_i32_32x32x8" : "v_mfma_i32_16x16x16", DType::I32);
+    }
+    const auto by_warpgroup = [&](const char* name, std::vector<DType> types, int64_t depth, const char* sass, bool across, DType sum = DType::F32, const char* function = "warpgroup_tile") {
+        all.push_back(matrix_product(fmt::format("sm90.wgmma_{}", name), function, fmt::format("products of tiles in shared memory by wgmma m64nNk{}", depth), sm_90a(sass, "wgmma\\.mma_async"), std::move(types),
                                      {64, 8, depth, "wgmma.D", sum, 256, across, true}, ThreadGroup::Warpgroup, wgmma, wgmma_source));
     };
     by_warpgroup("f16", {DType::F16, DType::BF16}, 16, "HGMMA", true);
     by_warpgroup("tf32", {DType::Tf32}, 8, "HGMMA", false);
     by_warpgroup("s8", {DType::I8}, 32, "IGMMA", false, DType::I32);
-    by_warpgroup("f8", {DType::F8E4M3, DType::F8E5M2}, 32, "QGMMA", false);
+    by_warpgroup("f8", {DType::F8E4M3, DType::F8E5M2}, 32, "QGMMA", false, DType::F32, "warpgroup_promoted_tile");
 }
 
 }  // namespace

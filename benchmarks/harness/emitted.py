@@ -164,7 +164,7 @@ def build(nvcc: str, e: Emitted, folder: pathlib.Path, arch: str) -> str:
     so = folder / f'{e.case}_{e.digest}.so'
     if not so.exists():
         part = so.with_suffix('.part')
-        r = subprocess.run([nvcc, '-w', '-shared', '-Xcompiler', '-fPIC', f'-arch={arch}', '-O3', e.code, '-o', str(part)],
+        r = subprocess.run([nvcc, '-w', '-shared', '-Xcompiler', '-fPIC', f'-gencode=arch={arch.replace("sm_", "compute_")},code={arch}', '-O3', e.code, '-o', str(part)],
                            capture_output=True, text=True, timeout=300)
         if r.returncode:
             raise RuntimeError(f'nvcc: {" | ".join((r.stderr or r.stdout).strip().splitlines()[:4])[:600]}')

@@ -71,6 +71,14 @@ static Stmt one_block(const Program& p, const Stmt& s, const Target& target) {
     return make_stmt(s->loc, std::move(one));
 }
 
+/// Blocks of a cluster run side by side where they share what the copy engine brings; elsewhere one after another in one block.
+static bool is_side_by_side(const Loop& l) {
+    return l.kind == LoopKind::Cluster && is_const(analysis::normal(l.extent)) && any_inside(l.body, [](const Stmt& s) {
+        const auto* b = std::get_if<Block>(&s->node);
+        return b && is_multicast(*b);
+    });
+}
+
 /// The outer loops of a kernel stay grid loops as far as they are a perfect nest whose extents do not depend on each other.
 static Stmt grid_nest(const Stmt& s, const std::vector<const Loop*>& above, const Target& target) {
     const auto& l = std::get<Loop>(s->node);
@@ -79,7 +87,7 @@ static Stmt grid_nest(const Stmt& s, const std::vector<const Loop*>& above, cons
     std::vector<const Loop*> all = above;
     all.push_back(&l);
     const Loop* inner = l.body.size() == 1 ? std::get_if<Loop>(&l.body[0]->node) : nullptr;
-    const bool nests = inner && inner->kind == LoopKind::Grid && l.allocs.empty() && std::ranges::none_of(all, [&](const Loop* a) { return mentions_any(inner->extent, *a); });
+    const bool nests = inner && l.kind == LoopKind::Grid && (inner->kind == LoopKind::Grid || is_side_by_side(*inner)) && l.allocs.empty() && std::ranges::none_of(all, [&](const Loop* a) { return mentions_any(inner->extent, *a); });
     n.body.clear();
     for (const Stmt& x : l.body) n.body.push_back(nests ? grid_nest(x, all, target) : inside_block(x));
     return with_node(s, std::move(n));
@@ -98,7 +106,12 @@ Result<Program> form_kernels(const Program& p, const Target& target) {
 
 static const Loop* next_of_nest(const Loop& l) {
     const Loop* inner = l.body.size() == 1 ? std::get_if<Loop>(&l.body[0]->node) : nullptr;
-    return inner && inner->kind == LoopKind::Grid ? inner : nullptr;
+    return inner && (inner->kind == LoopKind::Grid || inner->kind == LoopKind::Cluster) ? inner : nullptr;
+}
+
+int64_t ranks_of(const Loop& kernel) {
+    const Loop& last = *nest_of(kernel).back();
+    return last.kind == LoopKind::Cluster ? last.extent->value : 1;
 }
 
 Loop map_block_body(const Loop& kernel, const std::function<Loop(const Loop&)>& f) {

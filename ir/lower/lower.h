@@ -55,6 +55,8 @@ std::vector<const Loop*> nest_of(const Loop& kernel);
 int64_t threads_of(const Loop& kernel);
 /// How many blocks share the threads of an iteration: one, or, where `common.cluster_reduce` joins them or there are more than 1024, a cluster of as few as keep a block at 512.
 int64_t cluster_of(const Loop& kernel);
+/// Blocks of a cluster that take the iterations of the innermost loop of its nest side by side; 1: none do.
+int64_t ranks_of(const Loop& kernel);
 /// Elements from the cells of one thread to those of the next, of a tile in shared memory of which each thread has its own: an odd number of 16 bytes, so that neighbours find theirs in
 /// other banks.
 int64_t own_memory_stride(const Decl& tile);

@@ -217,7 +217,19 @@ static Status fits_lanes(const Loop& kernel, const Target& target) {
                       "give it whole warps with `vectorize(…, threads = 64)`"};
 }
 
+/// The copy engine says on the barrier of a ring that a box is there.
+static Status boxes_fill_rings(const Loop& kernel) {
+    const std::set<std::string> rings = rings_between_roles(kernel.body);
+    const Block* alone = nullptr;
+    for_each_block(kernel.body, [&](const Block& b, Loc) {
+        if (moves_boxes(b) && !rings.contains(b.outs[0].tensor)) alone = &b;
+    });
+    if (!alone) return ok();
+    return Diagnostic{"lower.roles", {}, fmt::format("`{}` is bound to `{}`, but no role waits for what the copy engine brings", alone->label, alone->via), {}, "give the copies to a role of their own (warp_specialize), or bind common.copy_async"};
+}
+
 static Status fits(const Loop& kernel, const Target& target) {
+    if (const Status boxes = boxes_fill_rings(kernel); !boxes) return boxes;
     if (kernel.threads > 1 && kernel.threads < target.warp) return fits_lanes(kernel, target);
     if (cluster_of(kernel) > 1) return fits_cluster(kernel, target);
     if (kernel.threads % target.warp)

@@ -14,7 +14,8 @@ bool is_matrix_product(const Block& b) {
     return dot != std::string::npos && std::ranges::any_of(std::array{".mma_", ".wgmma_", ".mfma_"}, [&](const char* word) { return b.via.compare(dot, std::string_view(word).size(), word) == 0; });
 }
 
-bool moves_boxes(const Block& b) { return b.via == "sm90.tensor_copy"; }
+bool moves_boxes(const Block& b) { return b.via == "sm90.tensor_copy" || is_multicast(b); }
+bool is_multicast(const Block& b) { return b.via == "sm90.tensor_multicast"; }
 
 bool is_collective_scan(const Block& b) {
     return b.via == "common.block_scan" && b.outs.size() == 2 && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; });

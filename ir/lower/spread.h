@@ -12,6 +12,8 @@ bool is_collective_scan(const Block& b);
 bool is_matrix_product(const Block& b);
 /// A copy of a box by the copy engine.
 bool moves_boxes(const Block& b);
+/// The same to all blocks of a cluster.
+bool is_multicast(const Block& b);
 /// One that holds barriers of the block.
 bool meets_in_block(const Block& b);
 

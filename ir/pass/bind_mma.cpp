@@ -34,6 +34,7 @@ class MmaCheck {
         need(out_->type == m_.matrix.sum, "bind.type", fmt::format("`{}` adds up in {}, but `{}` in {}", b_.label, name_of(out_->type), m_.id, name_of(m_.matrix.sum)), "", loc());
         Operand a = operand(v->args[0]), b = operand(v->args[1]);
         kind(a.along != b.along, "multiplies two factors of the same axis", "");
+        need(a.tile->type == b.tile->type, "bind.type", fmt::format("`{}` multiplies {} by {}, but `{}` factors of one type", b_.label, name_of(a.tile->type), name_of(b.tile->type), m_.id), "", loc());
         const std::string first = rows.empty() ? first_out_axis() : rows;
         swapped_ = a.along != first;
         if (swapped_) std::swap(a, b);
@@ -101,13 +102,14 @@ class MmaCheck {
     /// A load, perhaps widened, or rounded to what the instruction multiplies.
     Operand operand(const Value& v) const {
         Value load = v;
-        DType type = DType::F32;
         bool rounded = false;
-        while (load->op == Op::Cast) rounded |= load->name == name_of(DType::Tf32), load = load->args[0];
+        if (load->op == Op::Cast && load->name == name_of(DType::Tf32)) rounded = true, load = load->args[0];
+        while (load->op == Op::Cast && load->type == DType::F32 && load->name == name_of(DType::F32)) load = load->args[0];    // widens
         kind(load->op == Op::Load && load->args.empty(), "multiplies something other than what lies in two buffers", "outline it and stage it");
         Operand o;
         o.tile = buffer_at(p_, at_, load->name);
-        type = rounded ? DType::Tf32 : o.tile->type;
+        const DType type = rounded && o.tile->type == DType::F32 ? DType::Tf32 : o.tile->type;
+        kind(!rounded || type == DType::Tf32, fmt::format("rounds {} to tf32", name_of(o.tile->type)), "multiply them as they are");
         need(std::ranges::find(m_.types, type) != m_.types.end(), "bind.type", fmt::format("`{}` multiplies {}, but `{}` takes {}", b_.label, name_of(type), m_.id, name_of(m_.types[0])), "", loc());
         need(may_lie(m_.operands[1], *o.tile), "bind.scope", fmt::format("`{}` is {}, but `{}` reads shared memory", o.tile->name, name_of(o.tile->scope), m_.id), "stage it there first", loc());
         bool terms = false;
@@ -118,7 +120,7 @@ class MmaCheck {
                 if (a.name == k_->name) terms = true, o.term_dim = i;
                 else kind(o.along.empty(), fmt::format("reads `{}` along both axes of its result", o.tile->name), ""), o.along = a.name, o.along_dim = i;
             }
-        kind(terms && !o.along.empty(), fmt::format("reads `{}` along {} axis, but a matrix along two", o.tile->name, terms ? "one" : "no"), "");
+        kind(terms && !o.along.empty(), fmt::format("reads `{}` along {}, but a matrix along two axes", o.tile->name, terms || !o.along.empty() ? "one axis" : "no axis"), "");
         return o;
     }
 

@@ -75,8 +75,8 @@ struct Cooperate {
         for (const Stmt& s : all) {
             const std::string& via = as_block(s)->via;
             const Microkernel* m = via.empty() || !context.microkernel ? nullptr : context.microkernel(via);
-            const bool alone = via.empty() || (m && m->group < ThreadGroup::Block);
-            check(alone, "via", fmt::format("`{}` is bound to `{}`{}", as_block(s)->label, via, m ? ", which all threads of a block call together" : ", which is not known"), "bind it after", s->loc);
+            const bool alone = via.empty() || (m && m->group < ThreadGroup::Block && m->kind != MicrokernelKind::Mma);
+            check(alone, "via", fmt::format("`{}` is bound to `{}`{}", as_block(s)->label, via, !m ? ", which is not known" : m->kind == MicrokernelKind::Mma ? ", whose sums lie over all threads of the role" : ", which all threads of a block call together"), "bind it after", s->loc);
         }
     }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/pass/bind_check.h"
 #include "ir/pass/mask.h"
@@ -22,7 +23,7 @@ class CopyCheck {
         need(to_->type == from_->type, "bind.type", fmt::format("`{}` turns {} into {}, but `{}` moves elements as they are", b_.label, name_of(from_->type), name_of(to_->type), m_.id), "", loc());
         check_type(m_, b_, *to_, loc());
         scopes();
-        if (m_.function == "tensor_copy") return boxes();
+        if (m_.function == "tensor_copy" || m_.function == "tensor_multicast") return boxes();
         fills();
         width();
     }
@@ -91,11 +92,16 @@ class CopyCheck {
     /// A box of the source becomes the whole of the target, dimension by dimension; what lies outside of the source becomes zero.
     void boxes() const {
         fills();
+        if (m_.function == "tensor_multicast") shared_by_cluster();
         shape(b_.guards.empty() && b_.vals[0]->op == Op::Load && (!load_->args.empty() || inside()), fmt::format("`{}` leaves out points, but `{}` fills boxes", b_.label, m_.id), "pad it first");
         shape(!from_->strided, fmt::format("the strides of `{}` are the caller's", from_->name), "require a contiguous tensor");
         shape(from_->dims.size() <= 5, fmt::format("`{}` has {} dimensions, more than 5", from_->name, from_->dims.size()));
         const auto bytes = static_cast<int64_t>(info(from_->type).bytes), unit = std::max<int64_t>(1, m_.alignment / bytes);
         size_t next = 0;    // of the target's dimensions
+        std::set<std::string> seen;
+        int wide = 0;    // axes that are cut into several boxes
+        shape(affine_in_last(), fmt::format("`{}` does not run through neighbours of `{}`", b_.label, from_->name));
+        shape(!std::signbit(load_->args.empty() ? 0 : load_->args[0]->number), "the copy engine fills with zeros, not with -0");
         for (size_t i = 0; i < from_->dims.size(); ++i) {
             const Index& s = load_->subscripts[i];
             shape(is_const(from_->dims[i].origin, 0) && !mentions_load(s), fmt::format("`{}` is read at {}, which no map describes", from_->name, print(s)));
@@ -103,6 +109,7 @@ class CopyCheck {
             for (const Axis& x : b_.axes)
                 if (mentions(s, x.name)) shape(!a, fmt::format("`{}` is read along two axes in one dimension", from_->name)), a = &x;
             if (!a) continue;
+            shape(seen.insert(a->name).second, fmt::format("`{}` subscripts two dimensions of `{}`", a->name, from_->name));
             const auto along = affine(s, a->name);
             shape(along && is_const(along->coefficient, 1), fmt::format("`{}` is not read along neighbours of `{}`", from_->name, a->name));
             const auto n = constant_value(normal(a->size));
@@ -110,9 +117,14 @@ class CopyCheck {
             while (next < to_->dims.size() && !is_name(b_.outs[0].subscripts[next], a->name)) ++next;
             shape(next < to_->dims.size() && same(a->base, to_->dims[next].origin) && same(a->size, to_->dims[next].size), fmt::format("`{}` does not lie in `{}` as in `{}`", a->name, to_->name, from_->name), "stage it in the order of the source");
             const bool inner = i + 1 == from_->dims.size();
+            wide += !inner && *n > 256;
+            shape(*n > 0 && (wide < 2 || *n <= 256), fmt::format("`{}` copies more than 256 points along two axes", b_.label), "tile one of them");
             shape(!inner || *n % unit == 0, fmt::format("lines of {} elements are no multiple of 16 bytes", *n));
             shape(inner || *n <= 256 || *n % 256 == 0, fmt::format("{} points along `{}` are more than a box has", *n, a->name), "tile it by 256");
         }
+        shape(seen.size() == b_.axes.size(), fmt::format("`{}` has axes along which `{}` does not lie", b_.label, from_->name));
+        for (size_t i = 0; i < to_->dims.size(); ++i)
+            shape(std::ranges::any_of(b_.axes, [&](const Axis& x) { return is_name(b_.outs[0].subscripts[i], x.name); }) || is_const(normal(to_->dims[i].size), 1), fmt::format("`{}` fills a part of `{}`", b_.label, to_->name), "stage what is copied");
         for (size_t i = 0; i + 1 < from_->dims.size(); ++i) {
             Index stride = constant(1);
             for (size_t k = i + 1; k < from_->dims.size(); ++k) stride = stride * from_->dims[k].size;
@@ -121,6 +133,29 @@ class CopyCheck {
         const auto line = constant_value(normal(to_->dims.back().size));
         shape(line && (to_->swizzle ? to_->panels || *line * bytes == to_->swizzle : *line <= 256), fmt::format("the lines of `{}` are longer than its swizzle pattern", to_->name), "swizzle it with `panels = yes`");
         shape(to_->swizzle_rows == 1, fmt::format("`{}` permutes several rows alike", to_->name));
+    }
+
+    bool affine_in_last() const {
+        return std::ranges::any_of(b_.axes, [&](const Axis& a) { return mentions(load_->subscripts.back(), a.name); });
+    }
+
+    /// All blocks of the cluster want the same box.
+    void shared_by_cluster() const {
+        const Loop* cluster = nullptr;
+        IndexMap derived;
+        for (const Stmt& s : loops_of(at_.above)) {
+            const Loop& l = *as_loop(s);
+            if (l.kind == LoopKind::Cluster) cluster = &l;
+            for (const Let& x : l.lets) derived.insert_or_assign(x.name, ir::substitute(x.value, derived));
+        }
+        const auto lines = to_->dims.size() > 1 ? constant_value(normal(to_->dims[to_->dims.size() - 2].size)) : std::nullopt, blocks = cluster ? constant_value(normal(cluster->extent)) : std::nullopt;
+        shape(!cluster || (blocks && *blocks <= 8), fmt::format("the cluster of `{}` has more than 8 blocks", b_.label), "take 2 or 4");
+        shape(!cluster || (lines && *lines % (8 * *blocks) == 0), fmt::format("the lines of `{}` cannot be dealt to the blocks of the cluster in groups of 8", to_->name), "bind sm90.tensor_copy");
+        shape(cluster, fmt::format("`{}` stands in no loop over the blocks of a cluster", b_.label), "fuse or bind one as cluster, or bind sm90.tensor_copy");
+        std::vector<Index> all = load_->subscripts;
+        for (const Axis& a : b_.axes) all.push_back(a.base);
+        for (const Index& e : all)
+            shape(!mentions(ir::substitute(e, derived), cluster->var), fmt::format("the blocks of the cluster `{}` want different boxes of `{}`", cluster->var, from_->name), "bind sm90.tensor_copy");
     }
 
     /// Every point lies inside of the source.

@@ -33,8 +33,16 @@ struct Persist {
         inner.extent = ceil_div(l.extent - c, count);
         inner.lets.insert(inner.lets.begin(), {l.var, count * ir::name(inner.var) + c});
         outer.extent = count, outer.kind = LoopKind::Grid, outer.threads = l.threads, outer.early = l.early;
+        const Loop* cluster = l.body.size() == 1 ? as_loop(l.body[0]) : nullptr;
+        const bool of_cluster = cluster && cluster->kind == LoopKind::Cluster && is_const(normal(cluster->extent)) && l.allocs.empty();
         Rewrite out{site.program, {{l.var, outer.var, Part::Outer}, {l.var, inner.var, Part::Inner}}};
-        outer.body = {with_node(at.stmt, std::move(inner))};
+        if (of_cluster) {    // the blocks of a cluster go round together
+            Loop blocks = *cluster;
+            inner.body = blocks.body, inner.allocs = std::move(blocks.allocs), blocks.allocs.clear();
+            inner.lets.insert(inner.lets.end(), blocks.lets.begin(), blocks.lets.end()), blocks.lets.clear();
+            blocks.body = {with_node(at.stmt, std::move(inner))};
+            outer.body = {with_node(l.body[0], std::move(blocks))};
+        } else outer.body = {with_node(at.stmt, std::move(inner))};
         out.program = replace_stmt(out.program, at.stmt, {with_node(at.stmt, std::move(outer))});
         return out;
     }

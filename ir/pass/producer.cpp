@@ -109,6 +109,7 @@ class Specializer {
 
     /// All that computes in the loop must be products whose sums nothing else there touches.
     void lags() const {
+        check(r_.stages > 1, "lag", "with one version, the next cannot come before this one is released", "take two stages or more");
         std::set<std::string> sums;
         for (const Stmt& s : inner().body)
             if (const Block* b = as_block(s); b && runs_by_itself(*b)) sums.insert(b->outs[0].tensor);

@@ -339,3 +339,14 @@ ACU_DEVICE void warpgroup_tile(Sum (&d)[MI * NI * 4], const typename A::Element*
     warpgroup_commit();
     warpgroup_wait<Pending>(d);
 }
+
+/// The same for 8-bit floats, whose products the hardware adds up in fewer bits than f32 has: sums of one tile's K terms start at zero and are then added to d in f32.
+template <class A, class B, int MI, int NI, int K, int Columns, int Pending = 0>
+ACU_DEVICE void warpgroup_promoted_tile(float (&d)[MI * NI * 4], const typename A::Element* a, const typename B::Element* b, int thread) {
+    float part[MI * NI * 4];
+#pragma unroll
+    for (int i = 0; i < MI * NI * 4; ++i) part[i] = 0;
+    warpgroup_tile<A, B, MI, NI, K, Columns>(part, a, b, thread);
+#pragma unroll
+    for (int i = 0; i < MI * NI * 4; ++i) d[i] += part[i];
+}
