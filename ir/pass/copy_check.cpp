@@ -148,9 +148,10 @@ class CopyCheck {
             if (l.kind == LoopKind::Cluster) cluster = &l;
             for (const Let& x : l.lets) derived.insert_or_assign(x.name, ir::substitute(x.value, derived));
         }
-        const auto lines = to_->dims.size() > 1 ? constant_value(normal(to_->dims[to_->dims.size() - 2].size)) : std::nullopt, blocks = cluster ? constant_value(normal(cluster->extent)) : std::nullopt;
-        shape(!cluster || (blocks && *blocks <= 8), fmt::format("the cluster of `{}` has more than 8 blocks", b_.label), "take 2 or 4");
-        shape(!cluster || (lines && *lines % (8 * *blocks) == 0), fmt::format("the lines of `{}` cannot be dealt to the blocks of the cluster in groups of 8", to_->name), "bind sm90.tensor_copy");
+        const auto lines = to_->dims.size() > 1 ? constant_value(normal(to_->dims[to_->dims.size() - 2].size)) : std::nullopt;
+        const int64_t blocks = cluster ? constant_value(normal(cluster->extent)).value_or(0) : 1;
+        shape(blocks > 0 && blocks <= 8, fmt::format("the cluster of `{}` has no known number of blocks up to 8", b_.label), "take 2 or 4");
+        shape(lines.value_or(1) % (8 * blocks) == 0 || !cluster, fmt::format("the lines of `{}` cannot be dealt to the blocks of the cluster in groups of 8", to_->name), "bind sm90.tensor_copy");
         shape(cluster, fmt::format("`{}` stands in no loop over the blocks of a cluster", b_.label), "fuse or bind one as cluster, or bind sm90.tensor_copy");
         std::vector<Index> all = load_->subscripts;
         for (const Axis& a : b_.axes) all.push_back(a.base);

@@ -88,8 +88,8 @@ double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& targ
     // Hand-written kernels: 1024 cycles for 128 x 256 x 64, 2200 for its end.
     constexpr double products_a_cycle = 2048, l2_bytes = 48, memory_bytes = 19, end_of_tile = 2200.0 / (128 * 256), start = 1500;
     const auto ceil = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-    const int64_t tiles = ceil(s.rows, t.rows) * ceil(s.columns, t.columns) * s.batch, blocks = std::min<int64_t>(tiles, target.multiprocessors), rounds = ceil(tiles, target.multiprocessors);
-    const double steps = static_cast<double>(ceil(s.terms, t.depth)), area = static_cast<double>(t.rows * t.columns * s.products), edges = static_cast<double>((t.rows + t.columns * s.products) * t.depth * s.bytes);
+    const int64_t tiles = ceil(s.rows, t.rows * t.cluster) * t.cluster * ceil(s.columns, t.columns) * s.batch, blocks = std::min<int64_t>(tiles, target.multiprocessors), rounds = ceil(tiles, target.multiprocessors);
+    const double steps = static_cast<double>(ceil(s.terms, t.depth)), area = static_cast<double>(t.rows * t.columns * s.products), edges = static_cast<double>((t.rows + t.columns * s.products / t.cluster) * t.depth * s.bytes);
     const double padded = static_cast<double>(std::max<int64_t>(t.swapped ? t.columns : t.rows, 64)) / static_cast<double>(t.swapped ? t.columns : t.rows);    // the instruction has 64 rows
     const double step = std::max(area * padded * static_cast<double>(t.depth * s.bytes) / 2 / products_a_cycle, edges / l2_bytes);
     const double all_bytes = static_cast<double>(s.batch * (s.rows * s.terms + s.columns * s.products * s.terms) * s.bytes);
@@ -133,7 +133,12 @@ class ProductKernel {
         const bool warpgroup = m.group == ThreadGroup::Warpgroup;
         std::vector<ProductTile> all = warpgroup ? warpgroup_tiles() : warp_tiles();
         const ProductSizes s = sizes();
-        std::erase_if(all, [&](const ProductTile& t) { return (t.swapped ? s.products > 1 : false) || t.rows * t.columns * s.products > (warpgroup ? 256 * 192 : 128 * 128); });
+        const bool promoted = m.function == "warpgroup_promoted_tile";    // a second set of registers
+        std::erase_if(all, [&](const ProductTile& t) {
+            const int64_t along = t.swapped ? t.columns : t.rows, across = t.swapped ? t.rows : t.columns, threads = t.groups_of_rows * t.groups_of_columns * m.most_threads;
+            const bool whole = along % (t.groups_of_rows * m.matrix.rows) == 0 && across % (t.groups_of_columns * m.matrix.columns) == 0;
+            return !whole || (t.swapped && s.products > 1) || t.rows * t.columns * s.products * (promoted ? 2 : 1) > 128 * threads;
+        });
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
         if (all.size() > 3) all.resize(3);
         return all;
@@ -143,7 +148,9 @@ class ProductKernel {
     std::vector<ProductTile> warpgroup_tiles() const {
         const int64_t depth = 128 / bytes(), products = static_cast<int64_t>(products_.size());
         std::vector<ProductTile> out;
-        for (const int64_t columns : {256, 192, 160, 128, 96, 64}) out.push_back({128, columns / (products > 1 && columns > 128 ? 2 : 1), depth, 2, 1});
+        for (const int64_t cluster : {1, 2})
+            for (const int64_t columns : {256, 192, 160, 128, 96, 64})
+                if (columns % (8 * products) == 0) out.push_back({128, columns / products, depth, 2, 1, false, cluster});
         for (const int64_t columns : {128, 192}) out.push_back({256, columns, depth, 2, 1});
         for (const int64_t columns : {256, 128, 64, 32}) out.push_back({64, columns, depth, 1, 1});
         for (const int64_t few : {16, 32, 64, 128})
@@ -177,8 +184,10 @@ class ProductKernel {
     bool build(const Microkernel& m, const ProductTile& t) {
         const Product& p = products_[0];
         pass::Sizes over;
-        for (const std::string& r : g_.rows) over.emplace_back(r, r == p.rows ? t.rows : r == p.columns ? t.columns : 1);
+        for (const std::string& r : g_.rows) over.emplace_back(r, r == p.rows ? t.rows * t.cluster : r == p.columns ? t.columns : 1);
         if (!step("fuse", g_.labels, {{"over", over}, {"kind", "grid"}}, fmt::format("tiles of {} x {}: fewest cycles by rounds of tiles and bytes a multiplication", t.rows, t.columns))) return false;
+        const pass::Sizes blocks{{p.rows, t.rows}};
+        if (t.cluster > 1 && !step("fuse", g_.labels, {{"over", blocks}, {"kind", "cluster"}}, fmt::format("{} blocks of a cluster share what they read of the columns", t.cluster))) return false;
         const std::string home = loop_around(d_.program(), p.label);
         for (const std::string& r : results_of(d_.program(), g_.labels)) {
             const Decl* d = d_.program().find(r);
@@ -241,7 +250,10 @@ class ProductKernel {
     /// A warp asks the copy engine for tiles ahead of the warpgroups that multiply.
     bool by_roles(const std::string&, const std::vector<std::string>& copies, const ProductTile& t) {
         const Product& p = products_[0];
-        if (!step("bind_copy", copies, {{"via", "sm90.tensor_copy"}}, "the copy engine brings boxes")) return false;
+        for (const std::string& c : copies) {
+            const bool shared = t.cluster > 1 && !analysis::axis_of(*block_named(d_.program(), c), p.rows);
+            if (!step("bind_copy", {c}, {{"via", shared ? "sm90.tensor_multicast" : "sm90.tensor_copy"}}, shared ? "the copy engine brings boxes to all blocks of the cluster" : "the copy engine brings boxes")) return false;
+        }
         std::vector<std::string> nest;
         const auto at = pass::try_block(d_.program(), p.label);
         for (const Stmt& s : pass::loops_of(at->above))
@@ -250,11 +262,13 @@ class ProductKernel {
         if (nest.size() > 1 && !step("flatten", nest, {{"into", flat}}, "tiles one after another")) return false;
         const std::string grid = nest.size() > 1 ? flat : nest[0];
         if (nest.size() == 2) step("rasterize", {grid}, {{"group", int64_t{8}}}, "blocks that run together share rows and columns in the L2 cache");
-        if (!step("persist", {grid}, {{"ctas", d_.target().multiprocessors}}, "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
+        if (!step("persist", {grid}, {{"ctas", d_.target().multiprocessors / t.cluster}}, "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
         int64_t stage = (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes();
         const int64_t stages = std::clamp<int64_t>((d_.target().shared_bytes - 4096) / stage, 2, 8);
-        const auto at_grid = pass::loops_of(pass::try_block(d_.program(), p.label)->above);
-        return step("warp_specialize", {pass::as_loop(at_grid[0])->var}, {{"copies", copies}, {"stages", stages}, {"lag", int64_t{1}}}, fmt::format("{} tiles on their way", stages - 1));
+        std::string around;    // the loop of a block
+        for (const Stmt& s : pass::loops_of(pass::try_block(d_.program(), p.label)->above))
+            if (is_parallel(pass::as_loop(s)->kind)) around = pass::as_loop(s)->var;
+        return step("warp_specialize", {around}, {{"copies", copies}, {"stages", stages}, {"lag", int64_t{1}}}, fmt::format("{} tiles on their way", stages - 1));
     }
 
     /// All threads start asynchronous copies ahead; where those cannot be aligned, they copy through registers.

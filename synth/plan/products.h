@@ -22,6 +22,7 @@ struct ProductTile {
     int64_t rows, columns, depth;
     int64_t groups_of_rows, groups_of_columns;
     bool swapped = false;
+    int64_t cluster = 1;    ///< blocks, one below the other, that share the boxes of the columns' factor
 };
 /// Sizes of a product where they are known, else what is likely.
 struct ProductSizes {
