@@ -109,7 +109,7 @@ void KernelWriter::box_copy(const Block& b) {
     const int64_t step = std::accumulate(box.sizes.begin() + 1, box.sizes.begin() + static_cast<std::ptrdiff_t>(outer - box.sizes.begin()), wide, std::multiplies<>());    // elements from one of its points to the next
     const std::string rank = lower::nest_of(loop_).back()->var;
     const size_t outer_at = static_cast<size_t>(outer - box.sizes.begin());
-    const std::string map = map_of(from.name, box), barrier = fmt::format("{}[{}]", names_.buffer(to.name + ".full"), writer_.index(b.outs[0].subscripts[0]));
+    const std::string map = map_of(from.name, box), barrier = fmt::format("{}[{}]", names_.buffer(barriers_of(to.name) + ".full"), writer_.index(b.outs[0].subscripts[0]));
     line("ring_expect({}, {});", barrier, all);
     for (int64_t p = 0; p < line_size / wide; ++p)
         for (int64_t q = 0; q < mine / piece; ++q) {

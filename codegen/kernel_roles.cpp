@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -35,20 +37,67 @@ void KernelWriter::by_engine(const Role& role) {
     });
 }
 
+/// Do the rings stand together in every list of statements that has such a signal of one of them?
+static bool together(const Body& body, const std::set<std::string>& rings) {
+    std::map<SyncOp, std::set<std::string>> here;
+    for (const Stmt& s : body) {
+        if (const auto* y = std::get_if<Sync>(&s->node); y && rings.contains(y->name)) here[y->op].insert(y->name);
+        for (const Body* inner : bodies_of(s))
+            if (!together(*inner, rings)) return false;
+    }
+    return std::ranges::all_of(here, [&](const auto& x) { return x.second == rings; });
+}
+
+/// Of the signals of rings that are one: the first wait and the last arrival of a list count.
+void KernelWriter::leave_out(const Body& body, const std::set<std::string>& rings) {
+    std::map<SyncOp, std::vector<const Sync*>> here;
+    for (const Stmt& s : body) {
+        if (const auto* y = std::get_if<Sync>(&s->node); y && rings.contains(y->name)) here[y->op].push_back(y);
+        for (const Body* inner : bodies_of(s)) leave_out(*inner, rings);
+    }
+    for (const auto& [op, all] : here) {
+        const Sync* counts = op == SyncOp::Acquire || op == SyncOp::Wait ? all.front() : all.back();
+        for (const Sync* y : all)
+            if (y != counts) left_out_.insert(y);
+    }
+}
+
+/// Rings that the copy engine fills in the same iterations share their barriers: those of the first.
+void KernelWriter::join_rings(const Roles& r) {
+    std::map<std::string, std::set<std::string>> alike;
+    for (const std::string& name : boxes_) {
+        const Ring& ring = writer_.decl(name).ring;
+        alike[fmt::format("{} {} {}", ring.versions, ring.readers, fmt::join(ring.keys, " "))].insert(name);
+    }
+    for (const auto& [what, rings] : alike) {
+        if (rings.size() < 2 || !std::ranges::all_of(r.roles, [&](const Role& x) { return together(x.body, rings); })) continue;
+        for (const std::string& name : rings) leader_[name] = *rings.begin();
+        if (std::ranges::any_of(rings, [&](const std::string& n) { return multicast_.contains(n); })) multicast_.insert(rings.begin(), rings.end());
+        for (const Role& x : r.roles) leave_out(x.body, rings);
+    }
+}
+
+std::string KernelWriter::barriers_of(const std::string& ring) const {
+    const auto it = leader_.find(ring);
+    return it == leader_.end() ? ring : it->second;
+}
+
 /// One arrival a warp; of asynchronous copies, one a thread, too.
 void KernelWriter::count_arrivals(const Role& role, const Sync& y, std::map<std::string, Meeting>& out) const {
     const bool turn = y.op == SyncOp::Take || y.op == SyncOp::Pass;
     if (!turn && y.op > SyncOp::Release) return;
     const Ring ring = turn ? Ring{1, {}, 1} : writer_.decl(y.name).ring;
     const int64_t warps = role.threads / warp;
+    if (left_out_.contains(&y)) return;
+    const std::string of = turn ? y.name : barriers_of(y.name);
     const auto at = [&](const std::string& name) -> Meeting& { return out.emplace(name, Meeting{ring.versions, 1}).first->second; };
     switch (y.op) {
-        case SyncOp::Acquire: at(empty(y.name)); return;
-        case SyncOp::Wait: at(full(y.name)); return;
-        case SyncOp::Take: at(y.name); return;
-        case SyncOp::Commit: at(full(y.name)).arrivals = warps + (asynchronous_.contains(y.name) ? role.threads : 0); return;
-        case SyncOp::Release: at(empty(y.name)).arrivals = ring.readers * warps * (multicast_.contains(y.name) ? ranks_ : 1); return;
-        default: at(y.name).arrivals = warps; return;
+        case SyncOp::Acquire: at(empty(of)); return;
+        case SyncOp::Wait: at(full(of)); return;
+        case SyncOp::Take: at(of); return;
+        case SyncOp::Commit: at(full(of)).arrivals = warps + (asynchronous_.contains(y.name) ? role.threads : 0); return;
+        case SyncOp::Release: at(empty(of)).arrivals = ring.readers * warps * (multicast_.contains(y.name) ? ranks_ : 1); return;
+        default: at(of).arrivals = warps; return;
     }
 }
 
@@ -66,6 +115,7 @@ std::map<std::string, KernelWriter::Meeting> KernelWriter::meetings(const Roles&
 void KernelWriter::roles(const Roles& r) {
     for (const char* h : {"ring", "roles"}) headers_.insert(h);
     for (const Role& role : r.roles) asynchronous(role, asynchronous_), by_engine(role);
+    join_rings(r);
     const auto all = meetings(r);
     for (const auto& [name, m] : all) share(names_.buffer(name), "RingBarrier", m.slots, (8 * m.slots + 127) / 128 * 128, 128);
     const auto by_one = [&](const auto& what) {
@@ -104,20 +154,22 @@ void KernelWriter::role(const Role& role, int64_t first, int number) {
 
 /// Item n of a ring of s slots is in slot n % s, and in phase n / s of its barriers: a wait is for the end of that phase, or of the one before.
 void KernelWriter::ring_sync(const Sync& y) {
+    if (left_out_.contains(&y)) return;
+    const std::string of = barriers_of(y.name);
     const Index slots = constant(writer_.decl(y.name).ring.versions), n = y.key[0], phase = div(n, slots);
     const std::string slot = writer_.index(analysis::normal(mod(n, slots)));
     const auto at = [&](const std::string& name) { return fmt::format("{}[{}]", names_.buffer(name), slot); };
     const auto parity = [&](const Index& p) { return writer_.index(analysis::normal(mod(p, constant(2)))); };
     switch (y.op) {
-        case SyncOp::Acquire: return line("ring_wait({}, (int)({}));", at(empty(y.name)), parity(phase + constant(1)));
-        case SyncOp::Wait: return line("ring_wait({}, (int)({}));", at(full(y.name)), parity(phase));
+        case SyncOp::Acquire: return line("ring_wait({}, (int)({}));", at(empty(of)), parity(phase + constant(1)));
+        case SyncOp::Wait: return line("ring_wait({}, (int)({}));", at(full(of)), parity(phase));
         case SyncOp::Release:
-            if (multicast_.contains(y.name)) return line("warp_arrive_at_all({}, {});", at(empty(y.name)), ranks_);
-            return line("warp_arrive({});", at(empty(y.name)));
+            if (multicast_.contains(y.name)) return line("warp_arrive_at_all({}, {});", at(empty(of)), ranks_);
+            return line("warp_arrive({});", at(empty(of)));
         default:
             if (read_by_engine_.contains(y.name) && !boxes_.contains(y.name)) line("async_fence();");
-            if (asynchronous_.contains(y.name)) line("ring_arrive_copies({});", at(full(y.name)));
-            return line("warp_arrive({});", at(full(y.name)));
+            if (asynchronous_.contains(y.name)) line("ring_arrive_copies({});", at(full(of)));
+            return line("warp_arrive({});", at(full(of)));
     }
 }
 

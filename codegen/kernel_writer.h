@@ -98,6 +98,9 @@ class KernelWriter {
     std::map<std::string, Meeting> meetings(const ir::Roles& r) const;
     void roles(const ir::Roles& r);
     void by_engine(const ir::Role& role);
+    void join_rings(const ir::Roles& r);
+    void leave_out(const ir::Body& body, const std::set<std::string>& rings);
+    std::string barriers_of(const std::string& ring) const;
     void role(const ir::Role& role, int64_t first, int number);
     void ring_sync(const ir::Sync& y);
     void turn(const ir::Sync& y);
@@ -136,6 +139,8 @@ class KernelWriter {
     bool in_threads_ = false;
     std::string barrier_{block_barrier};        ///< of the threads that run this text
     std::set<std::string> asynchronous_;        ///< rings that are filled by asynchronous copies
+    std::map<std::string, std::string> leader_; ///< of rings that share barriers, the one whose they are
+    std::set<const ir::Sync*> left_out_;        ///< signals that another one of such rings gives
     std::set<std::string> in_flight_;           ///< sums of products that may be on their way
     std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
     std::set<std::string> read_by_engine_, boxes_, multicast_;    ///< rings that the tensor cores read past the registers; that the copy engine fills; for all blocks of the cluster

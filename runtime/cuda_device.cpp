@@ -170,9 +170,11 @@ class CudaDriver : public Driver {
     std::optional<int> encode_tensor_map(void* map, uint64_t address, const TensorMapShape& s) override {
         if (major_ < 9 || !api_.encode_map) return {};
         const std::vector<uint32_t> steps(s.dims.size(), 1);
+        std::vector<uint64_t> strides = s.strides;
+        strides.push_back(0);    // a tensor of one dimension has none, but the driver wants an address
         const int type = s.element_bytes == 1 ? 0 : s.element_bytes == 2 ? 1 : s.element_bytes == 4 ? 2 : 4, swizzle = s.swizzle_bytes == 128 ? 3 : s.swizzle_bytes == 64 ? 2 : s.swizzle_bytes == 32 ? 1 : 0;
         constexpr int promote_256 = 3;
-        return api_.encode_map(map, type, static_cast<uint32_t>(s.dims.size()), reinterpret_cast<void*>(address), s.dims.data(), s.strides.data(), s.box.data(), steps.data(), 0, swizzle, promote_256, 0);
+        return api_.encode_map(map, type, static_cast<uint32_t>(s.dims.size()), reinterpret_cast<void*>(address), s.dims.data(), strides.data(), s.box.data(), steps.data(), 0, swizzle, promote_256, 0);
     }
     int synchronize() override { return api_.context_synchronize(); }
 

@@ -313,12 +313,18 @@ struct Wgmma {
 };
 #endif
 
-/// Of the part of an operand from `along` (row or column) and `k` on. Its lines are as long as its swizzle pattern, or in panels of that.
+/// Bytes from the start of an operand to what it has from `along` (row or column) and `k` on. Its lines are as long as its swizzle pattern, or in panels of that.
 template <class O>
-ACU_DEVICE unsigned long long descriptor_of(const typename O::Element* tile, int along, int k) {
+ACU_DEVICE int start_of(int along, int k) {
     constexpr int size = (int)sizeof(typename O::Element), line = O::swizzle;
     static_assert(line > 0 && O::pitch * size % line == 0 && (O::panels || O::pitch * size == line), "lines as long as the swizzle pattern");
-    const int across = O::deep ? along : k, at = O::deep ? k : along, start = (at / O::wide * O::lines + across) * line + at % O::wide * size;
+    const int across = O::deep ? along : k, at = O::deep ? k : along;
+    return (at / O::wide * O::lines + across) * line + at % O::wide * size;
+}
+/// Of the part of an operand that starts `start` bytes behind its first.
+template <class O>
+ACU_DEVICE unsigned long long descriptor_of(const typename O::Element* tile, int start) {
+    constexpr int line = O::swizzle;
     return matrix_descriptor(shared_address(tile) + (unsigned)start, O::deep ? 16 : O::lines * line, 8 * line, line == 128 ? 1 : line == 64 ? 2 : 3);
 }
 
@@ -329,13 +335,14 @@ ACU_DEVICE void warpgroup_tile(Sum (&d)[MI * NI * 4], const typename A::Element*
     typedef typename A::Element T;
     constexpr int depth = WgmmaOf<T>::depth;
     static_assert(K % depth == 0 && NI <= 32, "a tile is made of whole instructions");
-    const int group = thread / 128, row = group / Columns * (64 * MI), column = group % Columns * (8 * NI);
+    const int group = warp_shuffle(thread / 128, 0), row = group / Columns * (64 * MI), column = group % Columns * (8 * NI);
+    const unsigned long long from = descriptor_of<A>(a, start_of<A>(row, 0)), with = descriptor_of<B>(b, start_of<B>(column, 0));    // the rest of the addresses are constants
     warpgroup_fence();
 #pragma unroll
     for (int k = 0; k < K; k += depth)
 #pragma unroll
         for (int i = 0; i < MI; ++i)
-            Wgmma<T, NI, !A::deep, !B::deep>::run(*reinterpret_cast<Sum(*)[NI * 4]>(&d[i * NI * 4]), descriptor_of<A>(a, row + 64 * i, k), descriptor_of<B>(b, column, k));
+            Wgmma<T, NI, !A::deep, !B::deep>::run(*reinterpret_cast<Sum(*)[NI * 4]>(&d[i * NI * 4]), from + (unsigned)(start_of<A>(64 * i, k) >> 4), with + (unsigned)(start_of<B>(0, k) >> 4));
     warpgroup_commit();
     warpgroup_wait<Pending>(d);
 }
