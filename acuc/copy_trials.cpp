@@ -230,6 +230,7 @@ void box_trial(size_t rank, size_t bytes, size_t swizzle, int place, TrialSet& s
         all *= shape.box[i];
         const auto size = static_cast<int32_t>(shape.dims[i]);
         at.push_back(place == 0 ? 0 : place == 1 ? (i == 0 ? static_cast<int32_t>(16 / bytes) : 1) : place == 2 ? size - 2 : place == 3 ? -3 : size + 4);
+        if (const auto unit = static_cast<int32_t>(16 / bytes); i == 0 && at[0] % unit) at[0] = place == 2 ? size - 2 * unit : place == 3 ? -unit : size + unit;    // multiples of 16 bytes
     }
     size_t elements = 1;
     for (const uint64_t n : shape.dims) elements *= n;
@@ -296,12 +297,12 @@ void multicast_trials(TrialSet& set) {
                 Bytes wanted(all * blocks);
                 for (size_t b = 0; b < blocks; ++b)
                     for (size_t e = 0; e < all / 2; ++e) {
-                        const int64_t x = place + static_cast<int64_t>(e % line), y = place + static_cast<int64_t>(e / line);
+                        const int64_t x = 8 * place + static_cast<int64_t>(e % line), y = place + static_cast<int64_t>(e / line);
                         const bool inside = x >= 0 && y >= 0 && x < static_cast<int64_t>(columns) && y < static_cast<int64_t>(rows);
                         for (size_t k = 0; inside && k < 2; ++k) wanted[b * all + swizzled_byte(2 * e + k, swizzle)] = in[2 * static_cast<size_t>(y * static_cast<int64_t>(columns) + x) + k];
                     }
                 set.trials.push_back(exact({.kernel = "everywhere", .what = fmt::format("{} blocks, swizzle {}, at {}", blocks, swizzle, place), .grid = static_cast<uint32_t>(blocks), .block = 64, .cluster = static_cast<uint32_t>(blocks),
-                                            .shared = 16384 + 128, .inputs = {in}, .numbers = {static_cast<int32_t>(bytes), static_cast<int32_t>(lines), place, place}, .maps = {shape}}, wanted));
+                                            .shared = 16384 + 128, .inputs = {in}, .numbers = {static_cast<int32_t>(bytes), static_cast<int32_t>(lines), 8 * place, place}, .maps = {shape}}, wanted));
             }
 }
 

@@ -93,7 +93,7 @@ double relative_error(const ir::Microkernel& m, DType type) {
     if (type == DType::I8) return 0;
     if (type == DType::F32) return 0x1p-20;
     if (type == DType::Tf32) return m.group == ir::ThreadGroup::Warpgroup ? 0x1p-9 : 0x1p-10;
-    return m.group == ir::ThreadGroup::Warpgroup && ir::info(type).bytes == 1 ? 0x1p-11 : 0x1p-18;    // sums of 8-bit floats keep fewer bits
+    return m.group == ir::ThreadGroup::Warpgroup && ir::info(type).bytes == 1 ? 0x1p-9 : 0x1p-18;    // sums of 8-bit floats keep fewer bits
 }
 
 std::string operand_text(const Product& p, bool deep, int64_t along) {

@@ -119,6 +119,8 @@ class CopyCheck {
             const bool inner = i + 1 == from_->dims.size();
             wide += !inner && *n > 256;
             shape(*n > 0 && (wide < 2 || *n <= 256), fmt::format("`{}` copies more than 256 points along two axes", b_.label), "tile one of them");
+            const Index start = normal(ir::substitute(s, {{a->name, a->base}}));
+            shape(!inner || whole(start, unit), fmt::format("`{}` is read from {} on along its neighbours, no multiple of 16 bytes", from_->name, print(start)), "tile by a multiple");
             shape(!inner || *n % unit == 0, fmt::format("lines of {} elements are no multiple of 16 bytes", *n));
             shape(inner || *n <= 256 || *n % 256 == 0, fmt::format("{} points along `{}` are more than a box has", *n, a->name), "tile it by 256");
         }

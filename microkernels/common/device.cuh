@@ -121,6 +121,10 @@ ACU_DEVICE f16 to_f16(float x) {
 }
 ACU_DEVICE bf16 to_bf16(float x) {
     bf16 r;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+    return r;
+#endif
     const unsigned bits = bits_of(x);
     r.bits = x != x ? (unsigned short)((bits >> 16) | 0x40) : (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
     return r;

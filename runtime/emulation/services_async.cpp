@@ -236,6 +236,7 @@ bool mbar_test(uint32_t bar, uint32_t parity, const void* site) {
 
 void tensor_load_nd(uint32_t dst, const acu::TensorMap* m, const int* coordinates, uint32_t bar, uint32_t cta_mask, const void* site) {
     if (m->rank < 1 || m->rank > 5 || !m->element) fail("emu.bounds", site, "copies through something that is no tensor map");
+    if (coordinates[0] * m->element % 16) fail("emu.misaligned", site, "copies a box from {} on along its lines, no multiple of 16 bytes", coordinates[0]);    // an illegal instruction on an H200
     check_source(*m, coordinates, site);
     EngineCopy k{};
     k.mapped = true;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/dependence.h"
@@ -91,10 +92,12 @@ double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& targ
     const int64_t tiles = ceil(s.rows, t.rows * t.cluster) * t.cluster * ceil(s.columns, t.columns) * s.batch, blocks = std::min<int64_t>(tiles, target.multiprocessors), rounds = ceil(tiles, target.multiprocessors);
     const double steps = static_cast<double>(ceil(s.terms, t.depth)), area = static_cast<double>(t.rows * t.columns * s.products), edges = static_cast<double>((t.rows + t.columns * s.products / t.cluster) * t.depth * s.bytes);
     const double padded = static_cast<double>(std::max<int64_t>(t.swapped ? t.columns : t.rows, 64)) / static_cast<double>(t.swapped ? t.columns : t.rows);    // the instruction has 64 rows
-    const double step = std::max(area * padded * static_cast<double>(t.depth * s.bytes) / 2 / products_a_cycle, edges / l2_bytes);
+    const double narrow = 1 + 8.0 / static_cast<double>(t.swapped ? t.rows : t.columns);    // factors are read again for each instruction
+    const double step = std::max(area * padded * narrow * static_cast<double>(t.depth * s.bytes) / 2 / products_a_cycle, edges / l2_bytes);
     const double all_bytes = static_cast<double>(s.batch * (s.rows * s.terms + s.columns * s.products * s.terms) * s.bytes);
     const double memory = all_bytes / (memory_bytes * static_cast<double>(std::max<int64_t>(blocks, 1))) * (blocks < target.multiprocessors ? 0.75 : 1.0);
-    return start + std::max(static_cast<double>(rounds) * (steps * step + area * end_of_tile), memory);
+    const double work = static_cast<double>(rounds) * (steps * step + area * end_of_tile);
+    return start + std::max(work, memory) + 0.2 * std::min(work, memory);
 }
 
 namespace {
@@ -105,15 +108,24 @@ class ProductKernel {
     ProductKernel(Draft d, const Group& g) : d_(std::move(d)), g_(g) {
         for (const std::string& label : g.labels)
             if (auto p = product_of(d_.program(), *block_named(d_.program(), label))) products_.push_back(std::move(*p));
+        if (!products_.empty()) sizes_ = sizes();
     }
 
     std::optional<Draft> best() {
         if (products_.empty()) return {};
         for (const std::string& via : matrix_microkernels(d_.target(), products_[0].type)) {
             const Microkernel& m = *microkernels::find(via);
-            for (const ProductTile& t : tiles_for(m))
+            if (auto out = in_slices(m)) return out;
+            for (const ProductTile& t : tiles_for(m, sizes_))
                 if (auto out = planned(m, t)) return out;
         }
+        return {};
+    }
+
+    /// By one instruction, whatever the number of slices.
+    std::optional<Draft> with(const Microkernel& m) {
+        for (const ProductTile& t : tiles_for(m, sizes_))
+            if (auto out = planned(m, t)) return out;
         return {};
     }
 
@@ -123,16 +135,15 @@ class ProductKernel {
     int64_t bytes() const { return static_cast<int64_t>(info(products_[0].type == DType::Tf32 ? DType::F32 : products_[0].type).bytes); }
 
     ProductSizes sizes() const {
-        int64_t batch = 1;
+        int64_t batch = slices_;
         for (const std::string& b : products_[0].batch) batch *= size(b, 16);
         return {size(products_[0].rows, 4096), size(products_[0].columns, 4096), size(products_[0].terms, 4096), batch, static_cast<int64_t>(products_.size()), bytes()};
     }
 
     /// Tiles by their cost, the cheapest first; a few of them.
-    std::vector<ProductTile> tiles_for(const Microkernel& m) const {
+    std::vector<ProductTile> tiles_for(const Microkernel& m, const ProductSizes& s) const {
         const bool warpgroup = m.group == ThreadGroup::Warpgroup;
         std::vector<ProductTile> all = warpgroup ? warpgroup_tiles() : warp_tiles();
-        const ProductSizes s = sizes();
         const bool promoted = m.function == "warpgroup_promoted_tile";    // a second set of registers
         std::erase_if(all, [&](const ProductTile& t) {
             const int64_t along = t.swapped ? t.columns : t.rows, across = t.swapped ? t.rows : t.columns, threads = t.groups_of_rows * t.groups_of_columns * m.most_threads;
@@ -142,6 +153,50 @@ class ProductKernel {
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
         if (all.size() > 3) all.resize(3);
         return all;
+    }
+
+    /// Few tiles of many terms: the terms are cut into slices whose sums go through memory, where that costs less than idle multiprocessors.
+    std::optional<Draft> in_slices(const Microkernel& m) const {
+        const Product& p = products_[0];
+        const auto terms = size_of(d_.program(), axis(p.terms).size);
+        const ProductSizes whole = sizes_;
+        const auto tiles = tiles_for(m, whole);
+        if (!terms || products_.size() > 1 || tiles.empty() || slices_ > 1) return {};
+        std::pair<double, int64_t> least{cycles_of(tiles[0], whole, d_.target()), 1};
+        for (int64_t n = 2; n <= 64; ++n) {
+            const int64_t depth = 128 / bytes();
+            if (*terms % (n * depth) != 0 || *terms / n < 4 * depth) continue;
+            ProductSizes part = whole;
+            part.terms /= n, part.batch *= n;
+            const auto t = tiles_for(m, part);
+            const double sums = static_cast<double>(n * whole.batch * whole.rows * whole.columns * 8) / (19.0 * static_cast<double>(d_.target().multiprocessors)) + 4000;    // written, and read by a second kernel
+            if (!t.empty()) least = std::min(least, {cycles_of(t[0], part, d_.target()) + sums, n});
+        }
+        if (least.second < 2) return {};
+        Draft cut = d_;
+        if (!cut.step("split_reduction", {p.label}, {{"axis", p.terms}, {"count", least.second}, {"align", 128 / bytes()}, {"kind", "grid"}}, fmt::format("too few tiles for the multiprocessors: {} slices of terms, added in order", least.second))) return {};
+        const std::string part = p.label + ".w";
+        const Block* b = block_named(cut.program(), part);
+        if (!b || !product_of(cut.program(), *b)) return {};
+        const Group sums{GroupKind::Products, {part}, g_.rows, g_.inner};
+        const auto join = joined(std::move(cut), p.columns);    // before roles, past which nothing moves
+        if (!join) return {};
+        ProductKernel first(*join, sums);
+        first.slices_ = least.second, first.sizes_ = first.sizes();
+        return first.with(m);
+    }
+
+    /// The sums of the slices added up, and what follows for the same cells.
+    std::optional<Draft> joined(Draft d, const std::string& inner) const {
+        const int64_t points = std::min<int64_t>(sizes_.columns, 1024);
+        if (!d.step("fuse", g_.labels, {{"over", tiles_of_rows(g_, inner, points)}, {"kind", "grid"}}, "a block adds up what the slices found for neighbouring cells")) return {};
+        const std::string loop = loop_around(d.program(), g_.labels[0]);
+        for (const std::string& t : results_of(d.program(), g_.labels)) {
+            const Decl* x = d.program().find(t);
+            const bool sum = std::ranges::any_of(products_, [&](const Product& y) { return block_named(d.program(), y.label)->outs[0].tensor == t; });
+            if (sum || (x && x->scope == Scope::Temp)) d.step("keep", {t}, {{"at", loop}}, "the sums stay in registers");
+        }
+        return vectorize_inside(d, loop, 4, 256, "each thread has 4 neighbours") && d.lowers() ? std::optional(std::move(d)) : std::nullopt;
     }
 
     /// Lines of a pattern of 128 bytes. Each warpgroup has 64 rows of the instruction.
@@ -213,6 +268,7 @@ class ProductKernel {
             if (t.swapped) args.emplace("along", p.columns);
             if (!step("bind_mma", {l}, args, m.doc)) return false;
         }
+        if (engine) through_shared_memory(home, t);
         finish(home);
         return engine ? by_roles(home, copies, t) : by_threads(loop, copies);
     }
@@ -233,11 +289,36 @@ class ProductKernel {
         return !engine;
     }
 
+    /// Few terms a tile: its end counts, and lines of the result go out whole.
+    void through_shared_memory(const std::string& home, const ProductTile& t) {
+        constexpr int64_t few = 40;
+        staged_ = 0;
+        const ProductSizes& s = sizes_;
+        if (t.swapped || s.terms / t.depth > few) return;
+        for (const std::string& r : results_of(d_.program(), g_.labels)) {
+            const Decl* d = d_.program().find(r);
+            const int64_t size = d ? static_cast<int64_t>(info(d->type).bytes) : 0, line = t.columns * size, tile = t.rows * line;
+            if (!d || d->scope != Scope::Out || d->strided || line % 128 || staged_ + tile > 72 * 1024) continue;
+            const auto last = block_named(d_.program(), products_[0].label);
+            if (!last || d->dims.empty() || !step("keep", {r}, {{"at", home}, {"in", "shared"}}, "whole lines are stored")) continue;
+            const std::string copy = r + ".t";
+            Arguments args{{"pattern", "128"}};
+            if (const int64_t lines = line / 128; std::has_single_bit(static_cast<uint64_t>(lines)) && lines > 1) args.emplace("rows", lines);
+            step("swizzle", {copy}, args, "lines of a tile lie in different banks");
+            const Block* store = block_named(d_.program(), r + ".store");
+            const std::string n = store ? neighbours(store->outs[0].subscripts, *store) : "";
+            if (!n.empty()) step("vectorize", {r + ".store", n}, {{"width", 16 / size}}, "16 bytes at once");
+            staged_ += tile;
+        }
+    }
+
     /// What is stored from the sums: neighbours that a thread has.
     void finish(const std::string& home) {
         std::vector<std::string> stores;
         pass::for_each_place(d_.program(), [&](const pass::Place& x) {
-            if (const Block* b = pass::as_block(x.stmt); b && b->monoid == Monoid::None && d_.program().find(b->outs[0].tensor)) stores.push_back(b->label);
+            const Block* b = pass::as_block(x.stmt);
+            const bool made = b && b->monoid == Monoid::None && std::ranges::none_of(b->axes, [](const Axis& a) { return a.vector > 1; }) && std::ranges::any_of(tensors_read(*b), [&](const std::string& t) { return t.ends_with(".t"); });
+            if (made && (d_.program().find(b->outs[0].tensor) || staged_)) stores.push_back(b->label);
         });
         for (const std::string& s : stores) {
             const Block& b = *block_named(d_.program(), s);
@@ -262,9 +343,10 @@ class ProductKernel {
         if (nest.size() > 1 && !step("flatten", nest, {{"into", flat}}, "tiles one after another")) return false;
         const std::string grid = nest.size() > 1 ? flat : nest[0];
         if (nest.size() == 2) step("rasterize", {grid}, {{"group", int64_t{8}}}, "blocks that run together share rows and columns in the L2 cache");
-        if (!step("persist", {grid}, {{"ctas", d_.target().multiprocessors / t.cluster}}, "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
-        int64_t stage = (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes();
-        const int64_t stages = std::clamp<int64_t>((d_.target().shared_bytes - 4096) / stage, 2, 8);
+        const int64_t stage = (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes(), all = d_.target().shared_bytes - 4096;
+        const int64_t together = t.rows * t.columns * static_cast<int64_t>(products_.size()) <= 64 * 128 && 2 * (4 * stage + staged_) <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
+        if (!step("persist", {grid}, {{"ctas", together * d_.target().multiprocessors / t.cluster}}, together > 1 ? "two blocks a multiprocessor, each of which loads the next tile while it ends the last" : "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
+        const int64_t stages = std::clamp<int64_t>((all / together - staged_) / stage, 2, 8);
         std::string around;    // the loop of a block
         for (const Stmt& s : pass::loops_of(pass::try_block(d_.program(), p.label)->above))
             if (is_parallel(pass::as_loop(s)->kind)) around = pass::as_loop(s)->var;
@@ -287,6 +369,9 @@ class ProductKernel {
     Draft d_;
     const Group& g_;
     std::vector<Product> products_;
+    ProductSizes sizes_{};
+    int64_t slices_ = 1;    ///< that the terms were cut into
+    int64_t staged_ = 0;    ///< bytes of results that lie in shared memory
 };
 
 }  // namespace
