@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/pass/padded.h"
 #include "ir/pass/window.h"
 
 namespace acu::ir::pass {
@@ -34,8 +35,8 @@ class Padding {
         const bool takes_default = source_ && source_->ring.versions == 0 && (value_->args.empty() || is_zero(value_->args[0]));
         Value rest;
         for (const Value& g : block_.guards)
-            if (!takes_default || !(in_bounds(g) || any_value_will_do(g))) rest = rest ? binary(Op::And, rest, g) : g;
-        const bool uses_default = takes_default && std::ranges::any_of(block_.guards, [&](const Value& g) { return in_bounds(g); });
+            if (!takes_default || !(in_bounds(g) || zero_there(g) || any_value_will_do(g))) rest = rest ? binary(Op::And, rest, g) : g;
+        const bool uses_default = takes_default && std::ranges::any_of(block_.guards, [&](const Value& g) { return in_bounds(g) || zero_there(g); });
         const Value now = uses_default && value_->args.empty() ? with_default(value_, zero) : value_;
         return rest ? select(rest, now, zero) : now;
     }
@@ -49,6 +50,9 @@ class Padding {
             if (same(b->left - b->right, value_->subscripts[d] - source_->dims[d].origin - source_->dims[d].size)) return true;
         return false;
     }
+
+    /// A copy in workspace that holds zeros there.
+    bool zero_there(const Value& g) const { return source_->scope == Scope::Temp && zero_as_written(program_, g, value_); }
 
     /// A cell that nobody reads may hold any value of an input, if it is there: reductions read zeros, other axes what is never stored.
     bool any_value_will_do(const Value& g) const {

@@ -89,7 +89,12 @@ class Outside {
         if (v->op == Op::Select && is_zero(v->args[2]) && implies(v->args[0], guard_)) return true;
         if (v->op == Op::Select) return zero(v->args[1]) && zero(v->args[2]);
         if (v->op == Op::Call && (v->name == "exp" || v->name == "exp2")) return v->args[0]->op == Op::Sub && infinite(v->args[0]->args[0]) && unsafe(v->args[0]->args[1]);
-        return v->op == Op::Load && !v->args.empty() && is_zero(v->args[0]) && beyond(v);
+        if (v->op == Op::Cast) return is_float(v->type) && zero(v->args[0]);
+        if (v->op != Op::Load) return false;
+        if (!v->args.empty() && !is_zero(v->args[0])) return false;
+        if (!v->args.empty() && beyond(v)) return true;
+        const auto inner = written_value(program_, v);
+        return inner && zero(*inner);
     }
 
     bool infinite(const Value& v) const {
@@ -143,6 +148,11 @@ class Outside {
     const Program& program_;
     const Value& guard_;
 };
+
+bool zero_as_written(const Program& p, const Value& condition, const Value& load) {
+    const auto value = Outside::written_value(p, load);
+    return value && Outside(p, condition).zero(*value);
+}
 
 bool zero_unless(const Program& p, const Value& condition, const Factor& f) {
     const Outside outside(p, condition);

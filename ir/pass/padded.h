@@ -15,6 +15,8 @@ std::vector<Factor> factors_at(const Program& p, const Place& at, const std::vec
 std::string not_total(const Program& p, const Place& at, const Factor& f);
 /// Where the condition fails, the factor is 0, by what its copies say.
 bool zero_unless(const Program& p, const Value& condition, const Factor& f);
+/// Where the condition fails, what was written into the cell that is loaded is 0.
+bool zero_as_written(const Program& p, const Value& condition, const Value& load);
 /// Where the condition fails, the value is -inf, by what writes the buffers that it loads.
 bool minus_infinity_unless(const Program& p, const Value& condition, const Value& v);
 /// Two conditions that say the same, by their words or as bounds.

@@ -34,6 +34,7 @@ Pass rasterize_pass();
 Pass relax_pass();
 Pass rename_pass();
 Pass reorder_pass();
+Pass repack_pass();
 Pass skew_pass();
 Pass specialize_pass();
 Pass split_axis_pass();
@@ -83,6 +84,7 @@ const std::vector<Pass>& all_passes() {
         relax_pass(),
         rename_pass(),
         reorder_pass(),
+        repack_pass(),
         skew_pass(),
         specialize_pass(),
         split_axis_pass(),

@@ -52,6 +52,7 @@ std::vector<Group> groups_for(const Draft& d, bool products) {
 /// Nothing where a product cannot be planned as one.
 std::optional<Draft> kernels_for(const Draft& start, const SizeClass& c, bool products, bool& any) {
     Draft draft = start;
+    if (products) repack_factors(draft);
     for (const Group& g : groups_for(draft, products)) {
         Draft capped = draft;
         cap_axes(capped, g, c);

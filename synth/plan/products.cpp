@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "ir/analysis/affine.h"
@@ -82,6 +83,30 @@ std::vector<std::string> matrix_microkernels(const Target& target, DType type) {
     std::vector<std::string> out;
     for (const Microkernel* m : found) out.push_back(m->id);
     return out;
+}
+
+void repack_factors(Draft& d) {
+    constexpr int64_t least = 256;    // of each side: a copy costs little beside the product then
+    std::vector<std::string> labels;
+    for_each_block(d.program().body, [&](const Block& b, Loc) { labels.push_back(b.label); });
+    for (const std::string& label : labels) {
+        const auto p = product_of(d.program(), *block_named(d.program(), label));
+        const auto all = p ? matrix_microkernels(d.target(), p->type) : std::vector<std::string>{};
+        const Microkernel* m = all.empty() ? nullptr : microkernels::find(all[0]);
+        if (!m || m->group != ThreadGroup::Warpgroup) continue;
+        const Block& b = *block_named(d.program(), label);
+        const bool large = std::ranges::all_of(std::array{p->rows, p->columns, p->terms}, [&](const std::string& n) { return size_of(d.program(), analysis::axis_of(b, n)->size).value_or(0) >= least; });
+        if (!large) continue;
+        for (const auto& [load, along] : {std::pair{p->a, p->rows}, {p->b, p->columns}}) {
+            const Decl& x = *d.program().find(load->name);
+            const int64_t unit = 16 / static_cast<int64_t>(info(x.type).bytes);
+            const bool deep = is_name(load->subscripts.back(), p->terms), whole = size_of(d.program(), x.dims.back().size).value_or(1) % unit == 0;
+            if ((deep || m->matrix.across) && whole) continue;
+            std::vector<std::string> order = p->batch;
+            order.insert(order.end(), {along, p->terms});
+            d.step("repack", {label, load->name}, {{"order", order}, {"align", unit}}, whole ? "the tensor cores want neighbours along the terms" : "the copy engine wants lines of whole 16 bytes");
+        }
+    }
 }
 
 double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& target) {

@@ -17,6 +17,9 @@ std::optional<Product> product_of(const ir::Program& p, const ir::Block& b);
 /// The matrix instructions of a target that multiply such factors, the fastest first.
 std::vector<std::string> matrix_microkernels(const Target& target, ir::DType type);
 
+/// Factors that the copy engine of the target could not bring, because of their order or the length of their lines, are read from copies, where the product is large enough for that.
+void repack_factors(Draft& d);
+
 /// A tile of the result and who computes it. `swapped`: the columns lie along the rows of the instruction.
 struct ProductTile {
     int64_t rows, columns, depth;
