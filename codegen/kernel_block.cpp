@@ -131,6 +131,7 @@ static const Block* only_block(const Loop& l) {
 
 void KernelWriter::thread_loop(const Loop& l) {
     if (const Block* b = only_block(l); b && lower::is_matrix_product(*b)) return matrix_product(l, *b);
+    if (stores_by_quads(l)) return;
     const analysis::Facts before = facts_;
     names_.alias(l.var, std::string(thread_name));
     facts_.add_range(l.var, constant(0), l.extent);

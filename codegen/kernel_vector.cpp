@@ -241,6 +241,10 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
     for (size_t i = 0; i < b.outs.size(); ++i) {
         if (results[i].empty()) continue;
         const std::vector<Index> start = at_start(b.outs[i].subscripts, chunk);
+        if (!words_.empty()) {
+            line("memcpy(&{}, {}, 4);", words_, results[i]);
+            continue;
+        }
         line("store_elements<{}>(&{}, {});", run_of(chunk.size, writer_.decl(b.outs[i].tensor), start), writer_.element(b.outs[i].tensor, start), results[i]);
     }
 }

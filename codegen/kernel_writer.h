@@ -87,6 +87,8 @@ class KernelWriter {
     // kernel_matrix.cpp: matrix instructions and the copy engine
     void matrix_product(const ir::Loop& l, const ir::Block& b);
     std::string operand(const ir::Value& load, const ir::Axis& terms) const;
+    bool stores_by_quads(const ir::Loop& l);
+    void stored_quad(const ir::Block& b, const std::string& start, const ir::Index& together, const std::string& thread, const std::string& words);
     void box_copy(const ir::Block& b);
     std::string map_of(const std::string& tensor, TensorBox box);
 
@@ -141,6 +143,7 @@ class KernelWriter {
     std::set<std::string> asynchronous_;        ///< rings that are filled by asynchronous copies
     std::map<std::string, std::string> leader_; ///< of rings that share barriers, the one whose they are
     std::set<const ir::Sync*> left_out_;        ///< signals that another one of such rings gives
+    std::string words_;                         ///< where the chunk that a thread would store goes instead
     std::set<std::string> in_flight_;           ///< sums of products that may be on their way
     std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
     std::set<std::string> read_by_engine_, boxes_, multicast_;    ///< rings that the tensor cores read past the registers; that the copy engine fills; for all blocks of the cluster

@@ -91,6 +91,35 @@ ACU_DEVICE void store_elements(T* dst, const T (&src)[N]) {
     }
 }
 
+/// Four words of each of four neighbouring lanes: lane i receives the words number i of the four, in their order. All lanes of the warp take part.
+ACU_DEVICE void exchange_quads(unsigned (&words)[4]) {
+    const int lane = lane_id();
+#pragma unroll
+    for (int bit = 1; bit < 4; bit *= 2) {  // what has another bit than the lane changes places with the lane of that bit
+        const bool upper = (lane & bit) != 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if (i & bit) continue;
+            const unsigned give = upper ? words[i] : words[i + bit], take = warp_shuffle_xor(give, bit);
+            if (upper) words[i] = take;
+            else words[i + bit] = take;
+        }
+    }
+}
+/// N elements of those words, or of one of them.
+template <int N, bool Aligned = false, class T>
+ACU_DEVICE void store_words(T* dst, const unsigned (&words)[4]) {
+    T element[N];
+    memcpy(element, words, sizeof(element));
+    store_elements<N, Aligned>(dst, element);
+}
+template <int N, class T>
+ACU_DEVICE void store_words_of(T* dst, unsigned word) {
+    T element[N];
+    memcpy(element, &word, sizeof(element));
+    store_elements<N>(dst, element);
+}
+
 #ifdef ACU_ASYNC
 /// N elements to shared memory, of which the first `valid` come from `src` and the rest are 0 (all bits); asynchronous where size and addresses allow it.
 template <int N, class T>
