@@ -94,6 +94,9 @@ ACU_DEVICE void store_elements(T* dst, const T (&src)[N]) {
 /// Four words of each of four neighbouring lanes: lane i receives the words number i of the four, in their order. All lanes of the warp take part.
 ACU_DEVICE void exchange_quads(unsigned (&words)[4]) {
     const int lane = lane_id();
+#if ACU_NATIVE && !defined(ACU_HIP)
+    asm volatile("" : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]));  // what was stored is made before it is chosen among: ptxas takes a choice among sums of wgmma for a use in its midst
+#endif
 #pragma unroll
     for (int bit = 1; bit < 4; bit *= 2) {  // what has another bit than the lane changes places with the lane of that bit
         const bool upper = (lane & bit) != 0;
