@@ -140,7 +140,7 @@ void matrix_products(std::vector<Microkernel>& all) {
         by_wave("i8", {DType::I8}, 4, size, size == 32 ? "v_mfma_i32_32x32x8" : "v_mfma_i32_16x16x16", DType::I32);
     }
     const auto by_warpgroup = [&](const char* name, std::vector<DType> types, int64_t depth, const char* sass, bool across, DType sum = DType::F32, const char* function = "warpgroup_tile") {
-        all.push_back(matrix_product(fmt::format("sm90.wgmma_{}", name), function, fmt::format("products of tiles in shared memory by wgmma m64nNk{}", depth), sm_90a(sass, "wgmma\\.mma_async"), std::move(types),
+        all.push_back(matrix_product(fmt::format("sm90.wgmma_{}", name), function, fmt::format("products of tiles in shared memory by wgmma m64nNk{}{}", depth, depth == 8 ? "; the low 13 bits of factors are not looked at" : ""), sm_90a(sass, "wgmma\\.mma_async"), std::move(types),
                                      {64, 8, depth, "wgmma.D", sum, 256, across, true}, ThreadGroup::Warpgroup, wgmma, wgmma_source));
     };
     by_warpgroup("f16", {DType::F16, DType::BF16}, 16, "HGMMA", true);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/dependence.h"
@@ -79,7 +78,7 @@ std::vector<std::string> matrix_microkernels(const Target& target, DType type) {
     std::vector<const Microkernel*> found;
     for (const Microkernel& m : microkernels::catalogue())
         if (m.kind == MicrokernelKind::Mma && m.on(target.name) && std::ranges::find(m.types, type) != m.types.end()) found.push_back(&m);
-    std::ranges::stable_sort(found, {}, [](const Microkernel* m) { return -m->most_threads; });
+    std::ranges::stable_sort(found, {}, [](const Microkernel* m) { return std::pair(-m->most_threads, -m->matrix.rows * m->matrix.columns); });
     std::vector<std::string> out;
     for (const Microkernel* m : found) out.push_back(m->id);
     return out;
@@ -100,11 +99,12 @@ void repack_factors(Draft& d) {
         for (const auto& [load, along] : {std::pair{p->a, p->rows}, {p->b, p->columns}}) {
             const Decl& x = *d.program().find(load->name);
             const int64_t unit = 16 / static_cast<int64_t>(info(x.type).bytes);
+            const bool rounds = p->type == DType::Tf32;    // which wgmma does not
             const bool deep = is_name(load->subscripts.back(), p->terms), whole = size_of(d.program(), x.dims.back().size).value_or(1) % unit == 0;
-            if ((deep || m->matrix.across) && whole) continue;
+            if ((deep || m->matrix.across) && whole && !rounds) continue;
             std::vector<std::string> order = p->batch;
             order.insert(order.end(), {along, p->terms});
-            d.step("repack", {label, load->name}, {{"order", order}, {"align", unit}}, whole ? "the tensor cores want neighbours along the terms" : "the copy engine wants lines of whole 16 bytes");
+            d.step("repack", {label, load->name}, {{"order", order}, {"align", unit}}, !whole ? "the copy engine wants lines of whole 16 bytes" : !deep ? "the tensor cores want neighbours along the terms" : "the copy is rounded to tf32, which wgmma would cut off");
         }
     }
 }
@@ -112,7 +112,7 @@ void repack_factors(Draft& d) {
 double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& target) {
     // Of an H200: multiplications of 16-bit factors a cycle and multiprocessor; bytes from the L2 cache and from memory; what the end of a tile of 128 x 256 leaves exposed.
     // Hand-written kernels: 1024 cycles for 128 x 256 x 64, 2200 for its end.
-    constexpr double products_a_cycle = 2048, l2_bytes = 48, memory_bytes = 19, end_of_tile = 2200.0 / (128 * 256), start = 1500;
+    constexpr double products_a_cycle = 2048, l2_bytes = 48, memory_bytes = 19, end_of_tile = 2200.0 / (128 * 256), each_tile = 1500, start = 1500;
     const auto ceil = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
     const int64_t tiles = ceil(s.rows, t.rows * t.cluster) * t.cluster * ceil(s.columns, t.columns) * s.batch, blocks = std::min<int64_t>(tiles, target.multiprocessors), rounds = ceil(tiles, target.multiprocessors);
     const double steps = static_cast<double>(ceil(s.terms, t.depth)), area = static_cast<double>(t.rows * t.columns * s.products), edges = static_cast<double>((t.rows + t.columns * s.products / t.cluster) * t.depth * s.bytes);
@@ -121,7 +121,7 @@ double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& targ
     const double step = std::max(area * padded * narrow * static_cast<double>(t.depth * s.bytes) / 2 / products_a_cycle, edges / l2_bytes);
     const double all_bytes = static_cast<double>(s.batch * (s.rows * s.terms + s.columns * s.products * s.terms) * s.bytes);
     const double memory = all_bytes / (memory_bytes * static_cast<double>(std::max<int64_t>(blocks, 1))) * (blocks < target.multiprocessors ? 0.75 : 1.0);
-    const double work = static_cast<double>(rounds) * (steps * step + area * end_of_tile);
+    const double work = static_cast<double>(rounds) * (steps * step + each_tile + area * end_of_tile);
     return start + std::max(work, memory) + 0.2 * std::min(work, memory);
 }
 
@@ -140,6 +140,7 @@ class ProductKernel {
         if (products_.empty()) return {};
         for (const std::string& via : matrix_microkernels(d_.target(), products_[0].type)) {
             const Microkernel& m = *microkernels::find(via);
+            if (m.group == ThreadGroup::Warpgroup && !rounded()) continue;
             if (auto out = in_slices(m)) return out;
             for (const ProductTile& t : tiles_for(m, sizes_))
                 if (auto out = planned(m, t)) return out;
@@ -158,6 +159,23 @@ class ProductKernel {
     const Axis& axis(const std::string& name) const { return *analysis::axis_of(*block_named(d_.program(), products_[0].label), name); }
     int64_t size(const std::string& name, int64_t likely) const { return size_of(d_.program(), axis(name).size).value_or(likely); }
     int64_t bytes() const { return static_cast<int64_t>(info(products_[0].type == DType::Tf32 ? DType::F32 : products_[0].type).bytes); }
+
+    /// Are factors that count as tf32 rounded where they were written? wgmma cuts off what lies below.
+    bool rounded() const {
+        if (products_[0].type != DType::Tf32) return true;
+        const auto writes_rounded = [&](const Value& load) { return d_.program().find(load->name)->scope == Scope::Temp && is_rounded(load->name); };
+        return writes_rounded(products_[0].a) && writes_rounded(products_[0].b);
+    }
+
+    /// What the last statement that writes the buffer says; a store from a tile says what wrote the tile.
+    bool is_rounded(const std::string& buffer) const {
+        Value value;
+        for_each_block(d_.program().body, [&](const Block& b, Loc) {
+            if (b.outs[0].tensor == buffer) value = b.vals[0];
+        });
+        if (value && value->op == Op::Load && value->name != buffer) return is_rounded(value->name);
+        return value && value->op == Op::Cast && value->name == name_of(DType::Tf32);
+    }
 
     ProductSizes sizes() const {
         int64_t batch = slices_;
@@ -293,7 +311,6 @@ class ProductKernel {
             if (t.swapped) args.emplace("along", p.columns);
             if (!step("bind_mma", {l}, args, m.doc)) return false;
         }
-        if (engine) through_shared_memory(home, t);
         finish(home);
         return engine ? by_roles(home, copies, t) : by_threads(loop, copies);
     }
@@ -314,36 +331,13 @@ class ProductKernel {
         return !engine;
     }
 
-    /// Few terms a tile: its end counts, and lines of the result go out whole.
-    void through_shared_memory(const std::string& home, const ProductTile& t) {
-        constexpr int64_t few = 40;
-        staged_ = 0;
-        const ProductSizes& s = sizes_;
-        if (t.swapped || s.terms / t.depth > few) return;
-        for (const std::string& r : results_of(d_.program(), g_.labels)) {
-            const Decl* d = d_.program().find(r);
-            const int64_t size = d ? static_cast<int64_t>(info(d->type).bytes) : 0, line = t.columns * size, tile = t.rows * line;
-            if (!d || d->scope != Scope::Out || d->strided || line % 128 || staged_ + tile > 72 * 1024) continue;
-            const auto last = block_named(d_.program(), products_[0].label);
-            if (!last || d->dims.empty() || !step("keep", {r}, {{"at", home}, {"in", "shared"}}, "whole lines are stored")) continue;
-            const std::string copy = r + ".t";
-            Arguments args{{"pattern", "128"}};
-            if (const int64_t lines = line / 128; std::has_single_bit(static_cast<uint64_t>(lines)) && lines > 1) args.emplace("rows", lines);
-            step("swizzle", {copy}, args, "lines of a tile lie in different banks");
-            const Block* store = block_named(d_.program(), r + ".store");
-            const std::string n = store ? neighbours(store->outs[0].subscripts, *store) : "";
-            if (!n.empty()) step("vectorize", {r + ".store", n}, {{"width", 16 / size}}, "16 bytes at once");
-            staged_ += tile;
-        }
-    }
-
     /// What is stored from the sums: neighbours that a thread has.
     void finish(const std::string& home) {
         std::vector<std::string> stores;
         pass::for_each_place(d_.program(), [&](const pass::Place& x) {
             const Block* b = pass::as_block(x.stmt);
             const bool made = b && b->monoid == Monoid::None && std::ranges::none_of(b->axes, [](const Axis& a) { return a.vector > 1; }) && std::ranges::any_of(tensors_read(*b), [&](const std::string& t) { return t.ends_with(".t"); });
-            if (made && (d_.program().find(b->outs[0].tensor) || staged_)) stores.push_back(b->label);
+            if (made && d_.program().find(b->outs[0].tensor)) stores.push_back(b->label);
         });
         for (const std::string& s : stores) {
             const Block& b = *block_named(d_.program(), s);
@@ -369,9 +363,9 @@ class ProductKernel {
         const std::string grid = nest.size() > 1 ? flat : nest[0];
         if (nest.size() == 2) step("rasterize", {grid}, {{"group", int64_t{8}}}, "blocks that run together share rows and columns in the L2 cache");
         const int64_t stage = (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes(), all = d_.target().shared_bytes - 4096;
-        const int64_t together = t.rows * t.columns * static_cast<int64_t>(products_.size()) <= 64 * 128 && 2 * (4 * stage + staged_) <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
+        const int64_t together = t.rows * t.columns * static_cast<int64_t>(products_.size()) <= 64 * 128 && 8 * stage <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
         if (!step("persist", {grid}, {{"ctas", together * d_.target().multiprocessors / t.cluster}}, together > 1 ? "two blocks a multiprocessor, each of which loads the next tile while it ends the last" : "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
-        const int64_t stages = std::clamp<int64_t>((all / together - staged_) / stage, 2, 8);
+        const int64_t stages = std::clamp<int64_t>(all / together / stage, 2, 8);
         std::string around;    // the loop of a block
         for (const Stmt& s : pass::loops_of(pass::try_block(d_.program(), p.label)->above))
             if (is_parallel(pass::as_loop(s)->kind)) around = pass::as_loop(s)->var;
@@ -396,7 +390,6 @@ class ProductKernel {
     std::vector<Product> products_;
     ProductSizes sizes_{};
     int64_t slices_ = 1;    ///< that the terms were cut into
-    int64_t staged_ = 0;    ///< bytes of results that lie in shared memory
 };
 
 }  // namespace
