@@ -10,6 +10,7 @@
 #include "frontend/schedule.h"
 #include "frontend/step_words.h"
 #include "ir/lower/lower.h"
+#include "ir/lower/spread.h"
 #include "ir/pass/catalogue.h"
 #include "microkernels/catalogue.h"
 #include "synth/plan/default_plan.h"
@@ -342,12 +343,36 @@ static std::vector<ir::Value> assumed(const Planned& planned, const Subject& s) 
     return out;
 }
 
+/// Does the copy engine bring what a caller gave? Then addresses must be multiples of 16 bytes.
+static bool wants_addresses(const ir::Program& kernels) {
+    bool any = false;
+    ir::for_each_block(kernels.body, [&](const ir::Block& b, Loc) {
+        if (!ir::lower::moves_boxes(b)) return;
+        const ir::Decl* d = kernels.find(b.vals[0]->name);
+        any |= d && d->scope == ir::Scope::In;
+    });
+    return any;
+}
+
+/// For addresses that the copy engine cannot take: what the default plan does without it.
+static codegen::Variant for_any_address(const Subject& s, const Target& target) {
+    Target without = target;
+    without.mbarrier = false;
+    Plan plan = bare_plan(s, &target);
+    add_steps(plan, synth::plan::default_plan(ir::lower::lower_reductions(s.op.program), without).back().steps);
+    std::vector<Diagnostic> warnings;
+    auto done = planned(s, plan, without, warnings);
+    if (!done) return {ir::lower::fallback_plan(ir::lower::lower_reductions(s.op.program)), s.op.program.facts};
+    return {done->kernels, assumed(*done, s), words_of(done->plan)};
+}
+
 Result<codegen::Emitted> compile_subject(const Subject& s, const std::vector<Planned>& alternatives, const Target& target, const codegen::EmitOptions& options) {
     const ir::Env known = ir::known_dims(s.op.program);
     if (known.size() == s.op.program.dims.size())
         if (const Status f = codegen::check_facts(s.op.program, known); !f) return f.why();
     std::vector<codegen::Variant> variants;
     for (const Planned& p : alternatives) variants.push_back({p.kernels, assumed(p, s), words_of(p.plan)});
+    if (wants_addresses(alternatives.back().kernels)) variants.push_back(for_any_address(s, target));
     return codegen::emit(std::move(variants), target, {s.spec, s.op.doc, s.op.program, s.op.scalars}, options);
 }
 

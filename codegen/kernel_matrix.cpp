@@ -53,6 +53,7 @@ std::string KernelWriter::operand(const Value& load, const Axis& terms) const {
 void KernelWriter::matrix_product(const Loop& l, const Block& b) {
     const Microkernel& m = *microkernels::find(b.via);
     for (const std::string& h : m.headers) headers_.insert(h);
+    multiplies_ = true;
     const Decl& sums = writer_.decl(b.outs[0].tensor);
     const MatrixTiles t = tiles_of(*sums.layout, m.matrix);
     const Axis& terms = b.axes.back();

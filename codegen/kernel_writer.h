@@ -144,6 +144,7 @@ class KernelWriter {
     std::map<std::string, std::string> leader_; ///< of rings that share barriers, the one whose they are
     std::set<const ir::Sync*> left_out_;        ///< signals that another one of such rings gives
     std::string words_;                         ///< where the chunk that a thread would store goes instead
+    bool multiplies_ = false;                   ///< matrices
     std::set<std::string> in_flight_;           ///< sums of products that may be on their way
     std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
     std::set<std::string> read_by_engine_, boxes_, multicast_;    ///< rings that the tensor cores read past the registers; that the copy engine fills; for all blocks of the cluster

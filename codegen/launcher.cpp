@@ -142,6 +142,8 @@ int make_map(const Report& report, TensorMap* map, const char* name, void* data,
         if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result) || !found) return report.fail(ACU_ERROR_LAUNCH, "the driver has no cuTensorMapEncodeTiled: it must be of CUDA 12 or later");
         encode = (Encode)found;
     }
+    for (int i = 0; i < rank; ++i)
+        if (sizes[i] == 0) return ACU_OK; /* nobody copies from it */
     cuuint64_t dims[5], strides[5], stride = (cuuint64_t)bytes;
     cuuint32_t steps[5] = {1, 1, 1, 1, 1};
     for (int i = 0; i < rank; ++i) {

@@ -17,11 +17,11 @@ namespace {
 
 /// Axes as long as a bounded dimension are taken to be as long as the bound: those along a row, and the sides of what is read across.
 void cap_axes(Draft& d, const Group& g, const SizeClass& c) {
-    if (g.kind == GroupKind::Points && !is_crossed(d.program(), g)) return;
+    if (g.kind == GroupKind::Products || (g.kind == GroupKind::Points && !is_crossed(d.program(), g))) return;
     for (const std::string& label : g.labels) {
         const Block b = *block_named(d.program(), label);
         for (const Axis& a : b.axes)
-            for (const auto& [dim, most] : c)
+            for (const auto& [dim, most] : c.most)
                 if (is_name(a.size, dim) && (g.kind == GroupKind::Points || std::ranges::find(g.rows, a.name) == g.rows.end())) d.step("cap", {label}, {{"axis", a.name}, {"at", most}}, fmt::format("{} points or fewer: a number of threads and registers that fits", most));
     }
 }
@@ -40,14 +40,15 @@ void start_early(Draft& d) {
         if (const auto* l = std::get_if<Loop>(&kernels[i]->node); l && l->kind == LoopKind::Grid && !scatters(*l)) d.step("pdl", {l->var}, {}, "its blocks start while the last ones of the kernel before it run");
 }
 
-/// Statements that matrix instructions of the target can compute; without `products`, none.
-std::vector<Group> groups_for(const Draft& d, bool products) {
-    if (!products) return groups_of(d.program());
-    return groups_of(d.program(), [&](const Block& b) {
-        const auto x = product_of(d.program(), b);
-        return x && !matrix_microkernels(d.target(), x->type).empty();
-    });
+/// Statements that matrix instructions of the target can compute.
+std::function<bool(const Block&)> products_of(const Program& p, const Target& target) {
+    return [&p, &target](const Block& b) {
+        const auto x = product_of(p, b);
+        return x && !matrix_microkernels(target, x->type).empty();
+    };
 }
+
+std::vector<Group> groups_for(const Draft& d, bool products) { return products ? groups_of(d.program(), products_of(d.program(), d.target())) : groups_of(d.program()); }
 
 /// Nothing where a product cannot be planned as one.
 std::optional<Draft> kernels_for(const Draft& start, const SizeClass& c, bool products, bool& any) {
@@ -80,20 +81,21 @@ bool same_choices(const std::vector<pass::Step>& a, const std::vector<pass::Step
 }
 
 /// The first of the alternatives from `from` on that admits the sizes.
-const Alternative& first_for(const std::vector<Alternative>& all, const SizeClass& sizes, size_t from) {
+const Alternative& first_for(const std::vector<Alternative>& all, const Env& sizes, size_t from) {
     return *std::find_if(all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), [&](const Alternative& a) { return admits(a.bounds, sizes); });
 }
 
 /// Sizes of every kind that the alternatives tell apart: each bound, and one more than all of them.
-std::vector<SizeClass> sizes_told_apart(const std::vector<Alternative>& all) {
+std::vector<Env> sizes_told_apart(const std::vector<Alternative>& all) {
     std::map<std::string, std::set<int64_t>> values;
     for (const Alternative& a : all)
-        for (const auto& [dim, most] : a.bounds) values[dim].insert(most);
-    std::vector<SizeClass> out{{}};
+        for (const Env* all_of_one : {&a.bounds.most, &a.bounds.multiple})
+            for (const auto& [dim, n] : *all_of_one) values[dim].insert(n);
+    std::vector<Env> out{{}};
     for (auto& [dim, list] : values) {
         list.insert(*list.rbegin() + 1);
-        std::vector<SizeClass> next;
-        for (const SizeClass& s : out)
+        std::vector<Env> next;
+        for (const Env& s : out)
             for (const int64_t v : list) next.push_back(s), next.back().emplace(dim, v);
         out = std::move(next);
     }
@@ -102,9 +104,9 @@ std::vector<SizeClass> sizes_told_apart(const std::vector<Alternative>& all) {
 
 /// Without those behind which the same choices stand for all sizes that reach them.
 std::vector<Alternative> without_repeats(std::vector<Alternative> all) {
-    const std::vector<SizeClass> sizes = sizes_told_apart(all);
+    const std::vector<Env> sizes = sizes_told_apart(all);
     for (size_t i = all.size() - 1; i-- > 0;) {
-        const bool repeats = std::ranges::all_of(sizes, [&](const SizeClass& s) {
+        const bool repeats = std::ranges::all_of(sizes, [&](const Env& s) {
             return &first_for(all, s, 0) != &all[i] || same_choices(first_for(all, s, i + 1).steps, all[i].steps);
         });
         if (repeats) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
@@ -117,7 +119,7 @@ std::vector<Alternative> without_repeats(std::vector<Alternative> all) {
 std::vector<Alternative> default_plan(const Program& loops, const Target& target) {
     if (target.platform == Platform::Cpu) return {{}};
     std::vector<Alternative> out;
-    for (const SizeClass& c : size_classes(loops, target)) {
+    for (const SizeClass& c : size_classes(loops, target, products_of(loops, target))) {
         Alternative one{c, steps_for(loops, target, c)};
         if (c.empty() || !one.steps.empty()) out.push_back(std::move(one));
     }

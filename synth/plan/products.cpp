@@ -77,7 +77,7 @@ std::optional<Product> product_of(const Program& p, const Block& b) {
 std::vector<std::string> matrix_microkernels(const Target& target, DType type) {
     std::vector<const Microkernel*> found;
     for (const Microkernel& m : microkernels::catalogue())
-        if (m.kind == MicrokernelKind::Mma && m.on(target.name) && std::ranges::find(m.types, type) != m.types.end()) found.push_back(&m);
+        if (m.kind == MicrokernelKind::Mma && m.on(target.name) && (target.mbarrier || m.group != ThreadGroup::Warpgroup) && std::ranges::find(m.types, type) != m.types.end()) found.push_back(&m);
     std::ranges::stable_sort(found, {}, [](const Microkernel* m) { return std::pair(-m->most_threads, -m->matrix.rows * m->matrix.columns); });
     std::vector<std::string> out;
     for (const Microkernel* m : found) out.push_back(m->id);
@@ -157,7 +157,7 @@ class ProductKernel {
 
   private:
     const Axis& axis(const std::string& name) const { return *analysis::axis_of(*block_named(d_.program(), products_[0].label), name); }
-    int64_t size(const std::string& name, int64_t likely) const { return size_of(d_.program(), axis(name).size).value_or(likely); }
+    int64_t size(const std::string& name, int64_t likely) const { return size_of(d_.program(), axis(name).size).value_or(most_of(d_.program(), axis(name).size).value_or(likely)); }
     int64_t bytes() const { return static_cast<int64_t>(info(products_[0].type == DType::Tf32 ? DType::F32 : products_[0].type).bytes); }
 
     /// Are factors that count as tf32 rounded where they were written? wgmma cuts off what lies below.

@@ -5,7 +5,10 @@
 #include <algorithm>
 
 #include "ir/analysis/affine.h"
+#include "ir/analysis/dependence.h"
+#include "microkernels/catalogue.h"
 #include "synth/plan/kernels.h"
+#include "synth/plan/products.h"
 
 namespace acu::synth::plan {
 
@@ -44,14 +47,14 @@ std::set<std::string> dims_of_rows(const Program& p, const std::vector<Group>& g
 std::vector<SizeClass> row_classes(const std::string& length, const std::string& rows, const Target& target) {
     std::vector<SizeClass> out;
     const auto few = [&](SizeClass c, int64_t most) {
-        c.emplace(rows, most);
+        c.most.emplace(rows, most);
         out.push_back(std::move(c));
     };
     if (!length.empty())
         for (const auto& [points, has_few] : lengths) {
-            if (!rows.empty() && points >= least_of_clusters && target.most_cluster > 1) few({{length, points}}, target.multiprocessors / target.most_cluster);
-            if (!rows.empty() && has_few) few({{length, points}}, target.multiprocessors - 1);
-            out.push_back({{length, points}});
+            if (!rows.empty() && points >= least_of_clusters && target.most_cluster > 1) few({{{length, points}}, {}}, target.multiprocessors / target.most_cluster);
+            if (!rows.empty() && has_few) few({{{length, points}}, {}}, target.multiprocessors - 1);
+            out.push_back({{{length, points}}, {}});
         }
     if (!rows.empty()) few({}, target.multiprocessors - 1);
     out.emplace_back();
@@ -61,7 +64,7 @@ std::vector<SizeClass> row_classes(const std::string& length, const std::string&
 std::vector<SizeClass> side_classes(const std::set<std::string>& dims) {
     std::vector<SizeClass> out;
     for (const int64_t n : sides)
-        for (const std::string& d : dims) out.push_back({{d, n}});
+        for (const std::string& d : dims) out.push_back({{{d, n}}, {}});
     out.emplace_back();
     return out;
 }
@@ -70,21 +73,49 @@ std::vector<SizeClass> side_classes(const std::set<std::string>& dims) {
 
 std::string words_of(const SizeClass& c) {
     std::string s;
-    for (const auto& [dim, most] : c) s += fmt::format("{}{} <= {}", s.empty() ? "" : " && ", dim, most);
+    for (const auto& [dim, most] : c.most) s += fmt::format("{}{} <= {}", s.empty() ? "" : " && ", dim, most);
+    for (const auto& [dim, n] : c.multiple) s += fmt::format("{}{} % {} == 0", s.empty() ? "" : " && ", dim, n);
     return s;
 }
 
 bool admits(const SizeClass& c, const Env& sizes) {
-    return std::ranges::all_of(c, [&](const auto& b) { return sizes.at(b.first) <= b.second; });
+    return std::ranges::all_of(c.most, [&](const auto& b) { return sizes.at(b.first) <= b.second; }) && std::ranges::all_of(c.multiple, [&](const auto& b) { return sizes.at(b.first) % b.second == 0; });
 }
 
 Program assuming(Program p, const SizeClass& c) {
-    for (const auto& [dim, most] : c) p.facts.push_back(binary(Op::Le, of_index(name(dim)), of_index(constant(most))));
+    for (const auto& [dim, most] : c.most) p.facts.push_back(binary(Op::Le, of_index(name(dim)), of_index(constant(most))));
+    for (const auto& [dim, n] : c.multiple) p.facts.push_back(binary(Op::Eq, of_index(mod(name(dim), constant(n))), of_index(constant(0))));
     return p;
 }
 
-std::vector<SizeClass> size_classes(const Program& loops, const Target& target) {
-    const std::vector<Group> groups = groups_of(loops);
+/// Open dimensions that are the lengths of lines of the factors, with the elements of 16 bytes; and those of the rows.
+static std::vector<SizeClass> product_classes(const Program& loops, const Target& target, const std::function<bool(const Block&)>& is_product) {
+    constexpr int64_t few_rows[] = {32, 128};
+    SizeClass lines;
+    std::string rows;
+    for_each_block(loops.body, [&](const Block& b, Loc) {
+        const auto p = is_product(b) ? product_of(loops, b) : std::nullopt;
+        const auto all = p ? matrix_microkernels(target, p->type) : std::vector<std::string>{};
+        if (all.empty() || microkernels::find(all[0])->group != ThreadGroup::Warpgroup) return;
+        for (const Value& load : {p->a, p->b}) {
+            const Decl& d = *loops.find(load->name);
+            const Index& size = d.dims.back().size;
+            if (size->op == IndexOp::Name && !known_dims(loops).contains(size->name)) lines.multiple[size->name] = std::max<int64_t>(lines.multiple[size->name], 16 / static_cast<int64_t>(info(d.type).bytes));
+        }
+        const Index& m = analysis::axis_of(b, p->rows)->size;
+        if (m->op == IndexOp::Name && !known_dims(loops).contains(m->name)) rows = m->name;
+    });
+    std::vector<SizeClass> out;
+    for (const int64_t n : few_rows)
+        if (!rows.empty() && !lines.multiple.contains(rows)) out.push_back({{{rows, n}}, lines.multiple});
+    if (!lines.empty()) out.push_back(lines);
+    out.emplace_back();
+    return out;
+}
+
+std::vector<SizeClass> size_classes(const Program& loops, const Target& target, const std::function<bool(const Block&)>& is_product) {
+    const std::vector<Group> groups = groups_of(loops, is_product);
+    if (std::ranges::any_of(groups, [](const Group& g) { return g.kind == GroupKind::Products; })) return product_classes(loops, target, is_product);
     const std::set<std::string> length = dims_of_rows(loops, groups, false), rows = dims_of_rows(loops, groups, true);
     const bool any_rows = std::ranges::any_of(groups, [](const Group& g) { return g.kind == GroupKind::Rows; });
     if (any_rows && length.size() <= 1) return row_classes(length.empty() ? "" : *length.begin(), rows.size() == 1 ? *rows.begin() : "", target);

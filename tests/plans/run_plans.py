@@ -10,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "cli"), str(HERE)]
 
 import conversion  # noqa: E402, F401
+import products  # noqa: E402, F401
 import refusals  # noqa: E402, F401
 import replay  # noqa: E402, F401
 import roles  # noqa: E402, F401

@@ -1,0 +1,58 @@
+"""Default plans of matrix products: instructions of each target, ragged and empty sizes in every order of the operands, addresses that the copy engine cannot take."""
+import itertools
+import json
+import os
+import random
+
+from harness import Cli, require, test
+
+ORDERS = {"nn": ("M, K", "K, N", "a[m, k] * b[k, n]"), "nt": ("M, K", "N, K", "a[m, k] * b[n, k]"), "tn": ("K, M", "K, N", "a[k, m] * b[k, n]"), "tt": ("K, M", "N, K", "a[k, m] * b[n, k]")}
+SIZES = (0, 1, 3, 8, 16, 17, 63, 64, 65, 127, 129)
+SAMPLES = 10    # of the shapes, for each target
+INSTRUCTIONS = {"sm_70": "sm70.mma_f16", "sm_80": "sm80.mma_f16", "sm_90a": "sm90.wgmma_f16", "gfx90a": "gfx90a.mfma_f16"}
+
+
+def product(order: str) -> str:
+    a, b, term = ORDERS[order]
+    return f"op matmul<T: f16 | bf16>(a: T[{a}], b: T[{b}], bias: T[N]) -> y: T[M, N] {{\n  acc[m, n] = sum(k) {term}\n  y[m, n] = max(acc[m, n] + bias[n], 0)\n}}\n"
+
+
+def bound(c: Cli, source: object, target: str, sizes: str) -> set[str]:
+    plan = json.loads(c.run("compile", source, "--target", target, "--set", sizes, "--emit", "plan").expect(0).out)
+    return {d["params"]["via"] for d in plan["decisions"] if d["pass"] == "bind_mma"}
+
+
+@test
+def every_target_multiplies_by_its_instructions(c: Cli) -> None:
+    for order, (target, via) in itertools.product(ORDERS, INSTRUCTIONS.items()):
+        found = bound(c, c.file(product(order)), target, "T=f16,M=512,N=768,K=1024")
+        require(len(found) == 1 and found.pop().startswith(via), f"{order} on {target} is computed otherwise")
+        c.run("compile", c.file(product(order)), "--target", target, "--set", "T=f16", "-o", c.folder / f"{order}.{target}").expect(0)
+
+
+@test
+def ragged_and_empty_products(c: Cli) -> None:
+    draw = random.Random(int(os.environ.get("ACU_SEED", "1")))
+    for target in INSTRUCTIONS:
+        for _ in range(SAMPLES):
+            order, m, n, k = draw.choice(list(ORDERS)), draw.choice(SIZES), draw.choice(SIZES), draw.choice(SIZES)
+            type_ = "f16" if target == "sm_70" else draw.choice(("f16", "bf16"))
+            done = c.run("run", c.file(product(order)), "--device", f"emu:{target}", "--set", f"T={type_},M={m},N={n},K={k}", "--check").expect(0)
+            require("correct: `y`" in done.out, f"{order} {m}x{n}x{k} {type_} on {target}: {done.out}")
+
+
+@test
+def products_over_many_tiles(c: Cli) -> None:
+    """Roles go round: more tiles than blocks of a cluster, more terms than stages, lines that are no whole vectors."""
+    for order, sizes in (("nt", "M=300,N=520,K=640"), ("nn", "M=257,N=261,K=299"), ("tn", "M=264,N=264,K=512"), ("nn", "M=256,N=256,K=8192")):
+        source = c.file(product(order))
+        require(bound(c, source, "sm_90a", f"T=bf16,{sizes}") == {"sm90.wgmma_f16"}, f"{order} {sizes} is computed otherwise")
+        done = c.run("run", source, "--device", "emu:sm_90a", "--set", f"T=bf16,{sizes}", "--check").expect(0)
+        require("correct: `y`" in done.out, f"{order} {sizes}: {done.out}")
+
+
+@test
+def other_addresses_have_other_kernels(c: Cli) -> None:
+    c.run("compile", c.file(product("nt")), "--target", "sm_90a", "--set", "T=f16,M=512,N=512,K=512", "-o", c.folder / "fixed").expect(0)
+    text = (c.folder / "fixed" / "matmul.cu").read_text()
+    require("if (is_multiple(a->data, 16) && is_multiple(b->data, 16)" in text and "warpgroup_tile<Operand" in text and "mma_tile<Operand" in text, "the copy engine's kernel has no other behind it")
