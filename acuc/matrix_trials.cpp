@@ -14,11 +14,11 @@ using ir::DType;
 namespace {
 
 const char* const product_text = R"(
-extern "C" __global__ void __launch_bounds__($threads) $name(const $T* a, const $T* b, $S* out, int rounds) {
+extern "C" __global__ void __launch_bounds__($threads) $name(const $T* a, const $U* b, $S* out, int rounds) {
     typedef $A A;
     typedef $B B;
     ACU_SHARED($T, x, 0, $M * $K);
-    ACU_SHARED($T, y, ($M * $K * sizeof($T) + 1023) / 1024 * 1024, $N * $K);
+    ACU_SHARED($U, y, ($M * $K * sizeof($T) + 1023) / 1024 * 1024, $N * $K);
     $S d[$R];
 #pragma unroll
     for (int r = 0; r < $R; ++r) d[r] = 0;
@@ -42,6 +42,7 @@ struct Product {
     ir::MatrixTiles tiles;
     int64_t swizzle;
     int64_t alike = 1;
+    DType other = type;    ///< of the second factor
 };
 
 const char* device_name(DType t) {
@@ -91,15 +92,15 @@ Numbers drawn_numbers(DType type, int kind, size_t count, uint64_t seed) {
 /// Of one factor, in the arithmetic of the instruction, relative to its size; and of an addition of `magnitude` in all.
 double relative_error(const ir::Microkernel& m, DType type) {
     if (type == DType::I8) return 0;
-    if (type == DType::F32) return 0x1p-20;
+    if (type == DType::F32 || m.matrix.mixed) return 0x1p-20;
     if (type == DType::Tf32) return m.group == ir::ThreadGroup::Warpgroup ? 0x1p-9 : 0x1p-10;
     return m.group == ir::ThreadGroup::Warpgroup && ir::info(type).bytes == 1 ? 0x1p-9 : 0x1p-18;    // sums of 8-bit floats keep fewer bits
 }
 
-std::string operand_text(const Product& p, bool deep, int64_t along) {
+std::string operand_text(const Product& p, DType type, bool deep, int64_t along) {
     const int64_t lines = deep ? along : p.k, pitch = deep ? p.k : along;
-    const bool panels = p.swizzle && pitch * static_cast<int64_t>(size_of(p.type)) > p.swizzle && p.alike == 1;
-    return fmt::format("Operand<{}, {}, {}, {}, {}, {}, {}>", device_name(p.type), deep, lines, pitch, p.swizzle, p.alike, panels);
+    const bool panels = p.swizzle && pitch * static_cast<int64_t>(size_of(type)) > p.swizzle && p.alike == 1;
+    return fmt::format("Operand<{}, {}, {}, {}, {}, {}, {}>", device_name(type), deep, lines, pitch, p.swizzle, p.alike, panels);
 }
 
 std::string fault_of(const ir::Microkernel& m, const Product& p, const ir::Layout& layout, const Numbers& a, const Numbers& b, int64_t rows, int64_t columns, int rounds, int kind, std::span<const std::byte> bytes) {
@@ -138,16 +139,16 @@ void product_trials(const ir::Microkernel& m, const Product& p, TrialSet& set) {
     const std::string name = fmt::format("product_{}_{}", ir::name_of(p.type), set.kernels.size());
     const bool engine = m.group == ir::ThreadGroup::Warpgroup;
     set.kernels.push_back(filled(product_text, {{"threads", std::to_string(threads)}, {"name", name}, {"function", m.function}, {"fence", engine ? "async_fence();" : ""}, {"deep", std::to_string(p.tiles.deep)}, {"wide", std::to_string(p.tiles.wide)},
-                                                {"columns", std::to_string(p.tiles.columns)}, {"T", device_name(p.type)}, {"S", x.sum == DType::I32 ? "int" : "float"}, {"A", operand_text(p, p.deep_a, rows)}, {"B", operand_text(p, p.deep_b, columns)},
+                                                {"columns", std::to_string(p.tiles.columns)}, {"T", device_name(p.type)}, {"U", device_name(p.other)}, {"S", x.sum == DType::I32 ? "int" : "float"}, {"A", operand_text(p, p.type, p.deep_a, rows)}, {"B", operand_text(p, p.other, p.deep_b, columns)},
                                                 {"M", std::to_string(rows)}, {"N", std::to_string(columns)}, {"K", std::to_string(p.k)}, {"R", std::to_string(layout.size("reg"))}}));
     for (int kind = 0; kind < kinds; ++kind) {
         if (kind > 1 && p.type == DType::I8) continue;
         const int rounds = kind == 1 ? 3 : 1;
-        Numbers a = drawn_numbers(p.type, kind, static_cast<size_t>(rounds * rows * p.k), 1 + static_cast<uint64_t>(kind)), b = drawn_numbers(p.type, kind, static_cast<size_t>(rounds * columns * p.k), 7 + static_cast<uint64_t>(kind));
-        const auto bytes = static_cast<int64_t>(size_of(p.type));
-        if (m.on("gfx90a")) flush(p.type, a.values), flush(p.type, b.values);
-        Trial t{.kernel = name, .what = fmt::format("{} {}x{}x{}, a {} and b {} k, swizzle {}, data {}", ir::name_of(p.type), rows, columns, p.k, p.deep_a ? "along" : "across", p.deep_b ? "along" : "across", p.swizzle, kind), .block = static_cast<uint32_t>(threads),
-                .shared = static_cast<uint32_t>((rows * p.k * bytes + 1023) / 1024 * 1024 + columns * p.k * bytes), .inputs = {a.bytes, b.bytes}, .output_bytes = static_cast<size_t>(rows * columns * 4), .numbers = {rounds}};
+        Numbers a = drawn_numbers(p.type, kind, static_cast<size_t>(rounds * rows * p.k), 1 + static_cast<uint64_t>(kind)), b = drawn_numbers(p.other, kind, static_cast<size_t>(rounds * columns * p.k), 7 + static_cast<uint64_t>(kind));
+        const auto bytes = static_cast<int64_t>(size_of(p.type)), other = static_cast<int64_t>(size_of(p.other));
+        if (m.on("gfx90a")) flush(p.type, a.values), flush(p.other, b.values);
+        Trial t{.kernel = name, .what = fmt::format("{} by {}, {}x{}x{}, a {} and b {} k, swizzle {} of {} lines, data {}", ir::name_of(p.type), ir::name_of(p.other), rows, columns, p.k, p.deep_a ? "along" : "across", p.deep_b ? "along" : "across", p.swizzle, p.alike, kind), .block = static_cast<uint32_t>(threads),
+                .shared = static_cast<uint32_t>((rows * p.k * bytes + 1023) / 1024 * 1024 + columns * p.k * other), .inputs = {a.bytes, b.bytes}, .output_bytes = static_cast<size_t>(rows * columns * 4), .numbers = {rounds}};
         t.fault = [&m, p, layout, a = std::move(a), b = std::move(b), rows, columns, rounds, kind](std::span<const std::byte> out) { return fault_of(m, p, layout, a, b, rows, columns, rounds, kind, out); };
         set.trials.push_back(std::move(t));
     }
@@ -182,12 +183,17 @@ void warp_trials(const ir::Microkernel& m, const Target& target, TrialSet& set) 
             for (const int64_t swizzle : {0, 32, 64, 128})
                 for (const ir::MatrixTiles& t : {ir::MatrixTiles{1, 1, 1, 1}, {1, 3, 1, 2}, {2, 4, 2, 1}, {4, 4, 2, 2}, {2, 8, 1, 4}}) {
                     const int64_t bytes = static_cast<int64_t>(size_of(type)), unit = std::max<int64_t>(1, swizzle / bytes), k = std::max<int64_t>({2 * m.matrix.depth, unit, 16 / bytes});
-                    if (m.matrix.rows == 32 && t.deep * t.wide > 8) continue;    // more registers than a thread has
+                    if (m.matrix.rows * m.matrix.columns * t.deep * t.wide > 128 * m.most_threads) continue;    // more registers than a thread has
                     const int64_t rows = m.matrix.rows * t.deep * t.rows, columns = m.matrix.columns * t.wide * t.columns;
                     const auto fits = [&](bool deep, int64_t along) { return !swizzle || ((deep ? k : along) % unit == 0 && (deep ? along : k) % 8 == 0); };
                     const int64_t pitch = std::max(a ? k : rows, b ? k : columns) * bytes;
                     if (!fits(a, rows) || !fits(b, columns) || (rows + columns) * k * bytes + 1024 > target.shared_bytes) continue;
-                    product_trials(m, {type, a, b, k, t, swizzle, pitch > 128 ? pitch / 128 : 1}, set);
+                    const int64_t alike = pitch > 128 ? pitch / 128 : 1;
+                    product_trials(m, {type, a, b, k, t, swizzle, alike}, set);
+                    if (!m.matrix.mixed || bytes < 4) continue;
+                    for (const DType other : {DType::F16, DType::I8})
+                        if (!swizzle) product_trials(m, {type, a, b, std::max<int64_t>(k, 16), t, swizzle, alike, other}, set);
+                    if (swizzle == 128 && alike == 1) product_trials(m, {type, a, b, k, t, swizzle, 4}, set);
                 }
 }
 

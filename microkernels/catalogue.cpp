@@ -126,6 +126,8 @@ void matrix_products(std::vector<Microkernel>& all) {
                                      {16, 8, depth, "mma.m16n8.C", sum}, ThreadGroup::Warp, mma, mma_source));
     };
     by_warp("f16", {DType::F16, DType::BF16}, 16, "HMMA\\.16816", "mma\\.sync\\.aligned\\.m16n8k16");
+    all.push_back(matrix_product("common.mma_fma", "fma_tile", "products of tiles in shared memory by multiplications and additions of f32", {{"sm_70", "FFMA", "fma\\.rn\\.f32"}, {"sm_80", "FFMA", "fma\\.rn\\.f32"}, {"sm_90a", "FFMA", "fma\\.rn\\.f32"}},
+                                 {DType::F32, DType::F16, DType::BF16, DType::I8, DType::F8E4M3}, {.rows = 16, .columns = 32, .depth = 4, .accumulator = "lanes.16x32", .mixed = true}, ThreadGroup::Warp, {"group", "copy", "swizzle", "operand", "fma"}, "PTX ISA, fma"));
     by_warp("tf32", {DType::Tf32}, 8, "HMMA\\.1688\\.F32\\.TF32", "mma\\.sync\\.aligned\\.m16n8k8");
     by_warp("s8", {DType::I8}, 32, "IMMA\\.16832", "mma\\.sync\\.aligned\\.m16n8k32", DType::I32);
     all.push_back(matrix_product("sm70.mma_f16", "quad_tile", "products of tiles in shared memory by mma.sync m8n8k4", {{"sm_70", "HMMA\\.884", "mma\\.sync\\.aligned\\.m8n8k4"}}, {DType::F16}, {16, 16, 4, "m8n8k4.16x16.C"}, ThreadGroup::Warp,

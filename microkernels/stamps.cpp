@@ -32,6 +32,7 @@ Json describe(const Microkernel& m) {
     j["resources"] = {{"scratch_values", m.resources.scratch_values}, {"scratch_bytes", m.resources.scratch_bytes}, {"registers", m.resources.registers}, {"barriers", m.resources.barriers}};
     if (const MatrixShape& x = m.matrix; x.rows)
         j["matrix"] = {{"rows", x.rows}, {"columns", x.columns}, {"depth", x.depth}, {"accumulator", x.accumulator}, {"sum", name_of(x.sum)}, {"most_columns", x.most_columns}, {"across", x.across}, {"needs_swizzle", x.needs_swizzle}};
+    if (m.matrix.mixed) j["matrix"]["mixed"] = true;
     j["headers"] = m.headers;
     j["source"] = m.source;
     return j;

@@ -34,7 +34,7 @@ class MmaCheck {
         need(out_->type == m_.matrix.sum, "bind.type", fmt::format("`{}` adds up in {}, but `{}` in {}", b_.label, name_of(out_->type), m_.id, name_of(m_.matrix.sum)), "", loc());
         Operand a = operand(v->args[0]), b = operand(v->args[1]);
         kind(a.along != b.along, "multiplies two factors of the same axis", "");
-        need(a.tile->type == b.tile->type, "bind.type", fmt::format("`{}` multiplies {} by {}, but `{}` factors of one type", b_.label, name_of(a.tile->type), name_of(b.tile->type), m_.id), "", loc());
+        need(m_.matrix.mixed || a.tile->type == b.tile->type, "bind.type", fmt::format("`{}` multiplies {} by {}, but `{}` factors of one type", b_.label, name_of(a.tile->type), name_of(b.tile->type), m_.id), "", loc());
         const std::string first = rows.empty() ? first_out_axis() : rows;
         swapped_ = a.along != first;
         if (swapped_) std::swap(a, b);
@@ -104,7 +104,8 @@ class MmaCheck {
         Value load = v;
         bool rounded = false;
         if (load->op == Op::Cast && load->name == name_of(DType::Tf32)) rounded = true, load = load->args[0];
-        while (load->op == Op::Cast && load->type == DType::F32 && load->name == name_of(DType::F32)) load = load->args[0];    // widens
+        const auto widens = [&](const Value& x) { return x->op == Op::Cast && x->name == name_of(DType::F32) && (is_float(x->args[0]->type) ? x->args[0]->type == DType::F32 : m_.matrix.mixed); };
+        while (widens(load)) load = load->args[0];
         kind(load->op == Op::Load && load->args.empty(), "multiplies something other than what lies in two buffers", "outline it and stage it");
         Operand o;
         o.tile = buffer_at(p_, at_, load->name);

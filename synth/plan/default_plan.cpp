@@ -44,7 +44,7 @@ void start_early(Draft& d) {
 std::function<bool(const Block&)> products_of(const Program& p, const Target& target) {
     return [&p, &target](const Block& b) {
         const auto x = product_of(p, b);
-        return x && !matrix_microkernels(target, x->type).empty();
+        return x && !matrix_microkernels(target, *x).empty();
     };
 }
 

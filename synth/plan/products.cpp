@@ -53,8 +53,10 @@ std::optional<Product> product_of(const Program& p, const Block& b) {
     const std::vector<Axis> reduced = axes_of_kind(b, false);
     if (!x || !y || reduced.size() != 1 || reduced[0].kind != AxisKind::Red || !plain_subscripts(b, x->load) || !plain_subscripts(b, y->load)) return {};
     const Decl *dx = p.find(x->load->name), *dy = p.find(y->load->name);
-    if (!dx || !dy || dx->type != dy->type || dx->strided || dy->strided || x->tf32 != y->tf32) return {};
-    Product out{b.label, {}, {}, reduced[0].name, {}, x->load, y->load, x->tf32 ? DType::Tf32 : dx->type};
+    if (!dx || !dy || dx->strided || dy->strided || x->tf32 != y->tf32) return {};
+    const bool mixed = dx->type != dy->type, floats = is_float(b.vals[0]->type);
+    if (mixed && (!floats || x->tf32)) return {};
+    Product out{b.label, {}, {}, reduced[0].name, {}, x->load, y->load, x->tf32 ? DType::Tf32 : dx->type, mixed};
     const auto of_x = axes_read(b, x->load), of_y = axes_read(b, y->load);
     if (!of_x.contains(out.terms) || !of_y.contains(out.terms)) return {};
     bool swapped = false;
@@ -74,10 +76,10 @@ std::optional<Product> product_of(const Program& p, const Block& b) {
     return out;
 }
 
-std::vector<std::string> matrix_microkernels(const Target& target, DType type) {
+std::vector<std::string> matrix_microkernels(const Target& target, const Product& p) {
     std::vector<const Microkernel*> found;
     for (const Microkernel& m : microkernels::catalogue())
-        if (m.kind == MicrokernelKind::Mma && m.on(target.name) && (target.mbarrier || m.group != ThreadGroup::Warpgroup) && std::ranges::find(m.types, type) != m.types.end()) found.push_back(&m);
+        if (m.kind == MicrokernelKind::Mma && m.on(target.name) && (target.mbarrier || m.group != ThreadGroup::Warpgroup) && std::ranges::find(m.types, p.type) != m.types.end() && (m.matrix.mixed || !p.mixed)) found.push_back(&m);
     std::ranges::stable_sort(found, {}, [](const Microkernel* m) { return std::pair(-m->most_threads, -m->matrix.rows * m->matrix.columns); });
     std::vector<std::string> out;
     for (const Microkernel* m : found) out.push_back(m->id);
@@ -90,7 +92,7 @@ void repack_factors(Draft& d) {
     for_each_block(d.program().body, [&](const Block& b, Loc) { labels.push_back(b.label); });
     for (const std::string& label : labels) {
         const auto p = product_of(d.program(), *block_named(d.program(), label));
-        const auto all = p ? matrix_microkernels(d.target(), p->type) : std::vector<std::string>{};
+        const auto all = p ? matrix_microkernels(d.target(), *p) : std::vector<std::string>{};
         const Microkernel* m = all.empty() ? nullptr : microkernels::find(all[0]);
         if (!m || m->group != ThreadGroup::Warpgroup) continue;
         const Block& b = *block_named(d.program(), label);
@@ -138,7 +140,7 @@ class ProductKernel {
 
     std::optional<Draft> best() {
         if (products_.empty()) return {};
-        for (const std::string& via : matrix_microkernels(d_.target(), products_[0].type)) {
+        for (const std::string& via : matrix_microkernels(d_.target(), products_[0])) {
             const Microkernel& m = *microkernels::find(via);
             if (m.group == ThreadGroup::Warpgroup && !rounded()) continue;
             if (auto out = in_slices(m)) return out;

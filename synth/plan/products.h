@@ -9,13 +9,14 @@ struct Product {
     std::string label, rows, columns, terms;
     std::vector<std::string> batch;
     ir::Value a, b;    ///< the load with the axis of the rows, and the other
-    ir::DType type;    ///< of the factors, as matrix instructions name them
+    ir::DType type;    ///< of the factors, as matrix instructions name them; of that of the rows where `mixed`
+    bool mixed = false;    ///< the factors have two types
 };
 /// Nothing where the statement is no such sum.
 std::optional<Product> product_of(const ir::Program& p, const ir::Block& b);
 
-/// The matrix instructions of a target that multiply such factors, the fastest first.
-std::vector<std::string> matrix_microkernels(const Target& target, ir::DType type);
+/// The microkernels of a target that multiply such factors, the fastest first.
+std::vector<std::string> matrix_microkernels(const Target& target, const Product& p);
 
 /// Factors that the copy engine of the target could not bring, because of their order or the length of their lines, are read from copies, where the product is large enough for that.
 void repack_factors(Draft& d);

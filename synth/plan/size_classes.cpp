@@ -95,7 +95,7 @@ static std::vector<SizeClass> product_classes(const Program& loops, const Target
     std::string rows;
     for_each_block(loops.body, [&](const Block& b, Loc) {
         const auto p = is_product(b) ? product_of(loops, b) : std::nullopt;
-        const auto all = p ? matrix_microkernels(target, p->type) : std::vector<std::string>{};
+        const auto all = p ? matrix_microkernels(target, *p) : std::vector<std::string>{};
         if (all.empty() || microkernels::find(all[0])->group != ThreadGroup::Warpgroup) return;
         for (const Value& load : {p->a, p->b}) {
             const Decl& d = *loops.find(load->name);

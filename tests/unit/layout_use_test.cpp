@@ -298,6 +298,7 @@ TEST_CASE("fragments are bijections and have the published maps") {
         {"m8n8k4.C.f16", [](int64_t r, int64_t l, int64_t) { return Coord{(l & 3) + 4 * (l >> 4), r, (l >> 2) & 3}; }},
         {"m8n8k4.C.f32", [](int64_t r, int64_t l, int64_t) { return Coord{(l & 1) + (r & 2) + 4 * (l >> 4), (r & 4) + (l & 2) + (r & 1), (l >> 2) & 3}; }},
         {"m8n8k4.16x16.C", [](int64_t r, int64_t l, int64_t) { return Coord{(l & 1) + (r & 2) + 4 * ((l >> 2) & 1) + 8 * (l >> 4), (r & 1) + (l & 2) + 4 * ((l >> 3) & 1) + 2 * (r & 4)}; }},
+        {"lanes.16x32", [](int64_t r, int64_t l, int64_t) { return Coord{4 * (l >> 3) + (r >> 2), 4 * (l & 7) + (r & 3)}; }},
         {"mma.m16n8.C", [](int64_t r, int64_t l, int64_t) { return Coord{(l >> 2) + 8 * (r >> 1), 2 * (l & 3) + (r & 1)}; }},
         {"mma.m16n8k16.A", [](int64_t r, int64_t l, int64_t) { return Coord{(l >> 2) + 8 * ((r >> 1) & 1), 2 * (l & 3) + (r & 1) + 8 * (r >> 2)}; }},
         {"mma.m16n8k16.B", [](int64_t r, int64_t l, int64_t) { return Coord{2 * (l & 3) + (r & 1) + 8 * (r >> 1), l >> 2}; }},
