@@ -18,6 +18,7 @@ struct Traits {
     double terms = 1;    ///< longest contraction
     DType narrowest = DType::F64;
     bool tf32 = false, rounds = false;
+    double cast = 0;    ///< largest unit roundoff of a type to which a value is cast on its way
 };
 
 int bits_of(DType t) { return static_cast<int>(-std::log2(info(t).unit)); }
@@ -31,6 +32,7 @@ void look(const Value& v, const Env& dims, Traits& t) {
         t.terms = std::max(t.terms, n);
     }
     if (v->op == Op::Cast) t.tf32 |= v->name == "tf32";
+    if (const auto to = v->op == Op::Cast ? type_named(v->name) : std::nullopt; to && is_float(*to) && *to != DType::Tf32 && bits_of(*to) < bits_of(DType::F32)) t.cast = std::max(t.cast, info(*to).unit);
     if (v->op == Op::Call) t.rounds |= v->name == "round" || v->name == "floor" || v->name == "ceil" || v->name == "trunc";
     for (const Value& a : v->args) look(a, dims, t);
 }
@@ -84,6 +86,7 @@ Tolerance tolerance_of(const Program& tensor, const Env& dims) {
     else if (bits_of(t.narrowest) <= bits_of(DType::F8E4M3)) out.tau = std::ldexp(1, -7);
     else if (t.narrowest == DType::F16 || t.narrowest == DType::BF16) out.tau = std::max(std::ldexp(1, -13), t.terms * std::ldexp(1, -28));
     else out.tau = f32;
+    out.tau += 2 * t.cast;    // the reference does not round
     out.rounded_integers = t.rounds;
     out.why = fmt::format("{} operands, at most {} terms in a sum", what, static_cast<int64_t>(t.terms));
     return out;

@@ -51,8 +51,8 @@ struct MatrixShape {
     DType sum = DType::F32;
     int64_t most_columns = 0;        ///< of one group; 0: any number
     bool across = true;              ///< may neighbours of an operand in memory lie along its rows or columns, not along the terms?
-    bool mixed = false;              ///< may the factors have two types, or be whole numbers that count as floats?
     bool needs_swizzle = false;      ///< operands lie in lines as long as a swizzle pattern
+    bool mixed = false;              ///< may the factors have two types, or be whole numbers that count as floats?
 };
 
 /// A device function of microkernels/, described so that a pass can decide whether a block may be bound to it.

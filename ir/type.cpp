@@ -38,6 +38,14 @@ DType promote(DType a, DType b) {
     return a == DType::Bool && b == DType::Bool ? DType::Bool : DType::I32;
 }
 
+bool keeps_values(DType from, DType to) {
+    if (from == to) return true;
+    if (!is_float(to) || from == DType::Bool || info(to).bytes == 1 || to == DType::Tf32) return false;
+    if (info(from).bytes == 1) return true;    // at most 8 significant bits, and a smaller range
+    const bool wider = info(to).bytes > info(from).bytes;
+    return is_float(from) ? wider : wider && from != DType::I64;
+}
+
 DType accumulator(DType t) { return t == DType::Bool ? DType::I32 : widened(t); }
 
 }  // namespace acu::ir

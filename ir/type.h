@@ -30,6 +30,9 @@ inline bool is_int(DType t) { return !is_float(t) && t != DType::Bool; }
 inline std::string_view name_of(DType t) { return info(t).name; }
 inline DType widened(DType t) { return info(t).widened; }
 
+/// Is every value of `from` one of `to`, a type of floats or the same type?
+bool keeps_values(DType from, DType to);
+
 /// The type in which two operands meet (docs/language.md, "Types and promotion"). Both are widened types.
 DType promote(DType a, DType b);
 

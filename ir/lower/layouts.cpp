@@ -30,6 +30,7 @@ class Inference {
             if (d.scope == Scope::Register || (cluster_ && d.scope == Scope::Shared)) tiles_.emplace(n, d);
         gather(kernel.body);
         start();
+        while (adopt_one()) {}
         while (demote_one()) {}
         for (auto& [n, d] : tiles_) settle(d);
     }
@@ -90,6 +91,30 @@ class Inference {
     bool is(const std::string& name, Place p) const {
         const auto it = place_.find(name);
         return it != place_.end() && it->second == p;
+    }
+
+    /// A tile that stands beside one whose layout a plan decided, cell by cell, takes that layout; false: none is left.
+    bool adopt_one() {
+        for (const Block* b : blocks_) {
+            if (is_collective(*b)) continue;
+            const std::vector<Axis> par = axes_of_kind(*b, true);
+            const std::vector<analysis::Touch> all = analysis::touches(*b);
+            for (const analysis::Touch& from : all) {
+                if (!is(from.tensor, Place::Spread) || !decided(from.tensor)) continue;
+                for (const analysis::Touch& to : all)
+                    if (is(to.tensor, Place::Spread) && !decided(to.tensor) && alike(par, from, to)) {
+                        tiles_.at(to.tensor).layout = tiles_.at(from.tensor).layout;
+                        return true;
+                    }
+            }
+        }
+        return false;
+    }
+
+    bool alike(const std::vector<Axis>& par, const analysis::Touch& a, const analysis::Touch& b) const {
+        const Decl &x = tiles_.at(a.tensor), &y = tiles_.at(b.tensor);
+        const auto mine = own_cell(par, a.subscripts, x), other = own_cell(par, b.subscripts, y);
+        return mine && other && *mine == *other && threads_of(a.tensor) == threads_of(b.tensor) && constant_sizes(x.dims) == constant_sizes(y.dims);
     }
 
     /// Moves the first tile that some block cannot use where it is; false: all can.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/pass/span.h"
+#include "ir/pass/window.h"
 
 namespace acu::ir::pass {
 namespace {
@@ -15,8 +16,16 @@ class Outliner {
         for (const Value& v : b_.vals) list(v);
     }
 
-    Rewrite run(int64_t part, const std::string& call, const std::string& into) const {
-        const Value v = chosen(part, call);
+    struct Choice {
+        int64_t part = -1;
+        std::string call, reads;
+    };
+
+    /// `as`: the type of the buffer; empty: that of the value.
+    Rewrite run(const Choice& choice, const std::string& into, const std::string& as, Scope local) const {
+        const Value v = chosen(choice);
+        const DType exact = stored_type(v), type = !as.empty() ? *type_named(as) : is_float(v->type) && !is_float(exact) ? v->type : exact;
+        need(keeps_values(exact, type), "outline.as", fmt::format("{} does not hold every {}", as, name_of(exact)), "leave out `as`", at_.stmt->loc);
         const std::string name = into.empty() ? unique_name(p_, b_.label + ".v") : into;
         need(unique_name(p_, name) == name, "outline.name", fmt::format("`{}` means something already", name));
         std::set<std::string> outs;
@@ -25,7 +34,7 @@ class Outliner {
         Block def{name, axes_for(v), {}, Monoid::None, {v}, {}, false, 0, {}};
         for (const Value& g : b_.guards)
             if (!meet(names_in(g), others(def))) def.guards.push_back(g);
-        Decl d{name, Scope::Temp, v->type, {}};
+        Decl d{name, Scope::Temp, type, {}};
         std::vector<Index> cell;
         for (Axis& a : def.axes) {
             a.kind = AxisKind::Par, a.vector = 1;
@@ -37,7 +46,7 @@ class Outliner {
         const Value read = load(name, d.type, cell);
         for (Value& x : now.vals) x = ir::replace(x, [&](const Value& y) { return equal(y, v) ? read : nullptr; });
         Rewrite out{replace_stmt(p_, at_.stmt, {make_stmt(at_.stmt->loc, std::move(def)), with_node(at_.stmt, std::move(now))}), {{b_.label, name, Part::Derived}}};
-        out.program = declare(std::move(out.program), at_.above, {d});
+        out.program = declare(std::move(out.program), at_.above, {d}, local);
         return out;
     }
 
@@ -57,12 +66,30 @@ class Outliner {
         return parts_.empty() ? "it has none" : "its parts are " + s;
     }
 
-    Value chosen(int64_t part, const std::string& call) const {
-        need(call.empty() != (part < 0), "outline.choice", fmt::format("give `call` or `part`, to say which part of `{}`", b_.label), listed());
-        if (call.empty()) {
-            need(part < static_cast<int64_t>(parts_.size()), "outline.part", fmt::format("`{}` has no part {}, but {}", b_.label, part, parts_.size()), listed(), at_.stmt->loc);
-            return parts_[static_cast<size_t>(part)];
-        }
+    /// The type whose values it has: a cast around it says so, or the tensor that it loads.
+    DType stored_type(const Value& v) const {
+        if (v->op == Op::Load) return buffer_at(p_, at_, v->name)->type;
+        if (v->op != Op::Cast) return v->type;
+        const DType to = *type_named(v->name), from = stored_type(v->args[0]);
+        return keeps_values(from, to) ? from : to;
+    }
+
+    Value chosen(const Choice& c) const {
+        need((c.part >= 0) + !c.call.empty() + !c.reads.empty() == 1, "outline.choice", fmt::format("give `call`, `part` or `reads`, to say which part of `{}`", b_.label), listed());
+        if (!c.reads.empty()) return factor_that_reads(c.reads);
+        if (!c.call.empty()) return part_that_calls(c.call);
+        need(c.part < static_cast<int64_t>(parts_.size()), "outline.part", fmt::format("`{}` has no part {}, but {}", b_.label, c.part, parts_.size()), listed(), at_.stmt->loc);
+        return parts_[static_cast<size_t>(c.part)];
+    }
+
+    Value factor_that_reads(const std::string& tensor) const {
+        std::vector<Value> found;
+        if (b_.vals.size() == 1) std::ranges::copy_if(factors(b_.vals[0]).num, std::back_inserter(found), [&](const Value& v) { return tensors_in(v).contains(tensor); });
+        need(found.size() == 1, "outline.reads", fmt::format("`{}` has {} factors that read `{}`", b_.label, found.size(), tensor), listed(), at_.stmt->loc);
+        return found[0];
+    }
+
+    Value part_that_calls(const std::string& call) const {
         std::vector<Value> found;
         std::ranges::copy_if(parts_, std::back_inserter(found), [&](const Value& v) { return v->op == Op::Call && v->name == call; });
         need(!found.empty(), "outline.call", fmt::format("`{}` calls no `{}` at every point", b_.label, call), listed(), at_.stmt->loc);
@@ -111,14 +138,17 @@ struct Outline {
 
     struct Params {
         int64_t part = -1;
-        std::string call, into;
+        std::string call, into, reads, as, in = "register";
         static constexpr auto fields = std::tuple{
             optional("part", &Params::part, +[] { return integers(0, 4096, {0, 1, 2, 3}); }, "its number in the list that a refusal shows: outermost first, each once"),
             optional("call", &Params::call, +[] { return a_name(); }, "the function that it calls, where the statement calls it once"),
+            optional("reads", &Params::reads, +[] { return a_name(); }, "a buffer: the part is the factor of a product that reads it"),
+            optional("as", &Params::as, +[] { return words({"f16", "bf16", "f32"}); }, "the type of the new buffer, which must hold every value of the part"),
+            optional("in", &Params::in, +[] { return words({"register", "shared"}); }, "the memory of a statement inside a loop"),
             optional("into", &Params::into, +[] { return a_name(); }, "the name of the buffer and of the statement that fills it; `y.v` for a statement `y`")};
     };
 
-    static Rewrite apply(const Site& site, const Params& p, const Context&) { return Outliner(site.program, site.name()).run(p.part, p.call, p.into); }
+    static Rewrite apply(const Site& site, const Params& p, const Context&) { return Outliner(site.program, site.name()).run({p.part, p.call, p.reads}, p.into, p.as, scope_named(p.in)); }
 };
 
 }  // namespace

@@ -9,11 +9,19 @@ ACU_DEVICE void load_four(float (&x)[4], const T* src) {
     for (int i = 0; i < 4; ++i) x[i] = (float)widen(raw[i]);
 }
 
+/// Lines of 128 bytes that are permuted alike.
+template <class O>
+struct Alike;
+template <class T, bool Deep, int Lines, int Pitch, int Swizzle, int Rows, bool Panels>
+struct Alike<Operand<T, Deep, Lines, Pitch, Swizzle, Rows, Panels>> {
+    static constexpr int lines = Rows;
+};
+
 /// x[j][k]: four rows (or columns) of an operand from `along` on, four terms from `k` on.
 template <class O>
 ACU_DEVICE void load_sixteen(float (&x)[4][4], const typename O::Element* tile, int along, int k) {
     constexpr int size = (int)sizeof(typename O::Element);
-    constexpr bool alike = !O::swizzle || O::alike * 128 % (4 * O::pitch * size) == 0;    // the four lines are permuted alike
+    constexpr bool alike = !O::swizzle || Alike<O>::lines * 128 % (4 * O::pitch * size) == 0;    // the four lines are permuted alike
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         if (O::deep) {

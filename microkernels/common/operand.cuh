@@ -7,7 +7,7 @@ template <class T, bool Deep, int Lines, int Pitch, int Swizzle = 0, int Alike =
 struct Operand {
     typedef T Element;
     static constexpr bool deep = Deep;
-    static constexpr int lines = Lines, pitch = Pitch, swizzle = Swizzle, alike = Alike, wide = Swizzle ? Swizzle / (int)sizeof(T) : Pitch;
+    static constexpr int lines = Lines, pitch = Pitch, swizzle = Swizzle, wide = Swizzle ? Swizzle / (int)sizeof(T) : Pitch;
     static constexpr bool panels = Panels && wide < Pitch;
 
     /// Of the element at `along` (row or column) and `k`, from the first one of the tile, which stands at a multiple of 1024 bytes where there is a swizzle.

@@ -44,7 +44,7 @@ void start_early(Draft& d) {
 std::function<bool(const Block&)> products_of(const Program& p, const Target& target) {
     return [&p, &target](const Block& b) {
         const auto x = product_of(p, b);
-        return x && !matrix_microkernels(target, *x).empty();
+        return x && !instructions_for(target, *x).empty();
     };
 }
 
@@ -53,7 +53,7 @@ std::vector<Group> groups_for(const Draft& d, bool products) { return products ?
 /// Nothing where a product cannot be planned as one.
 std::optional<Draft> kernels_for(const Draft& start, const SizeClass& c, bool products, bool& any) {
     Draft draft = start;
-    if (products) repack_factors(draft);
+    if (products) prepare_factors(draft);
     for (const Group& g : groups_for(draft, products)) {
         Draft capped = draft;
         cap_axes(capped, g, c);

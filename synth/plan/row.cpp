@@ -119,10 +119,21 @@ Row row_of(const Draft& d, const Group& g, bool lanes) {
     return r;
 }
 
+/// Does a statement outside the group read each cell for many of its own?
+static bool is_read_often_elsewhere(const Program& p, const Group& g, const std::string& tensor) {
+    bool often = false;
+    for_each_block(p.body, [&](const Block& b, Loc) {
+        if (std::ranges::find(g.labels, b.label) != g.labels.end()) return;
+        for (const Value& load : analysis::loads_of(b, tensor))
+            often |= std::ranges::any_of(axes_of_kind(b, true), [&](const Axis& a) { return std::ranges::none_of(load->subscripts, [&](const Index& s) { return analysis::mentions(s, a.name); }); });
+    });
+    return often;
+}
+
 std::vector<std::string> wide_temporaries(const Program& p, const Group& g) {
     std::vector<std::string> out;
     for (const std::string& t : results_of(p, g.labels))
-        if (p.find(t)->scope == Scope::Temp && is_row_wide(p, g, t) && block_named(p, t) && block_named(p, t)->monoid == Monoid::None) out.push_back(t);
+        if (p.find(t)->scope == Scope::Temp && is_row_wide(p, g, t) && block_named(p, t) && block_named(p, t)->monoid == Monoid::None && !is_read_often_elsewhere(p, g, t)) out.push_back(t);
     return out;
 }
 

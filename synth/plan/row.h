@@ -28,7 +28,7 @@ bool is_of_rows(const ir::Program& p, const Group& g, const std::string& tensor)
 int readers_of(const ir::Program& p, const Group& g, const std::string& tensor);
 /// Inputs of which a row reads more than one cell.
 std::vector<std::string> inputs_of(const ir::Program& p, const Group& g);
-/// Intermediate rows that are computed point by point.
+/// Intermediate rows that are computed point by point, but those that others read again and again.
 std::vector<std::string> wide_temporaries(const ir::Program& p, const Group& g);
 
 }  // namespace acu::synth::plan

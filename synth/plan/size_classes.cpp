@@ -95,9 +95,11 @@ static std::vector<SizeClass> product_classes(const Program& loops, const Target
     std::string rows;
     for_each_block(loops.body, [&](const Block& b, Loc) {
         const auto p = is_product(b) ? product_of(loops, b) : std::nullopt;
-        const auto all = p ? matrix_microkernels(target, *p) : std::vector<std::string>{};
-        if (all.empty() || microkernels::find(all[0])->group != ThreadGroup::Warpgroup) return;
-        for (const Value& load : {p->a, p->b}) {
+        const auto all = p ? instructions_for(target, *p) : std::vector<Instruction>{};
+        if (all.empty() || all[0].microkernel->group != ThreadGroup::Warpgroup) return;
+        for (const ProductFactor& f : {p->a, p->b}) {
+            if (!f.plain) continue;
+            const Value& load = f.load;
             const Decl& d = *loops.find(load->name);
             const Index& size = d.dims.back().size;
             if (size->op == IndexOp::Name && !known_dims(loops).contains(size->name)) lines.multiple[size->name] = std::max<int64_t>(lines.multiple[size->name], 16 / static_cast<int64_t>(info(d.type).bytes));
