@@ -37,6 +37,7 @@ struct Groups {
     std::string loop;
     int64_t distance = 0;
     bool first = true;    ///< the copies stand before their readers
+    bool own = true;      ///< each iteration reads what was copied for it, and nothing else
 };
 
 class Placement {
@@ -222,7 +223,26 @@ class Placement {
         return x;
     }
 
+    /// Copies for a later iteration go where the last iteration read: one barrier there also tells that this iteration's copies are there.
+    bool starts_copies(const If& i) const {
+        if (groups_.empty() || groups_.back().distance == 0 || !groups_.back().first || !groups_.back().own || !i.otherwise.empty()) return false;
+        std::vector<Seen> inside;
+        for (const Stmt& s : i.body) seen_in(s, "", inside);
+        return std::ranges::any_of(inside, [](const Seen& x) { return x.async; }) && std::ranges::all_of(inside, [](const Seen& x) { return x.async || !x.touch.write; });
+    }
+
+    void meet_before_copies(const Stmt& s, Pending& pending, Body& out) const {
+        out.push_back(make_stmt(s->loc, Sync{SyncOp::CopyWait, {}, {constant(groups_.back().distance - 1)}}));
+        out.push_back(make_stmt(s->loc, Sync{SyncOp::Barrier}));
+        std::erase_if(pending, [&](const auto& x) { return !x.second.async || x.second.touch.version.size() != 1 || !is_ahead(x.second); });
+    }
+    bool is_ahead(const Seen& x) const {
+        const Index d = analysis::normal(x.touch.version[0] - ir::name(groups_.back().loop));
+        return is_const(d) && d->value > 0;
+    }
+
     void condition(const Stmt& s, const If& i, Pending& pending, Body& out) {
+        if (starts_copies(i)) meet_before_copies(s, pending, out);
         std::vector<Seen> mine;
         analysis::for_each_load(i.condition, [&](const Value& v) {
             if (shared(v->name)) mine.push_back({normalised({v->name, v->subscripts, v->version, false}), "", false});
@@ -263,6 +283,7 @@ class Placement {
             for (const Seen& x : mine) {
                 if (!x.async) {
                     read_before |= commits == 0 && !x.touch.version.empty();
+                    g.own &= x.touch.version.empty() || is_name(x.touch.version[0], l.var);
                     continue;
                 }
                 const Index d = x.touch.version.size() == 1 ? analysis::normal(x.touch.version[0] - ir::name(l.var)) : nullptr;

@@ -11,13 +11,12 @@ bool Draft::step(std::string pass, std::vector<std::string> sites, ir::pass::Arg
     ir::pass::Step s{std::move(pass), std::move(sites), std::move(args), "default", std::move(why)};
     auto result = ir::pass::apply_step(program_, static_cast<int>(steps_.size()) + 1, s, context);
     auto* done = std::get_if<ir::pass::Applied>(&result);
-    if (!done && getenv("ACU_DBG")) { const auto* r = std::get_if<ir::pass::Failure>(&result); fprintf(stderr, "REFUSED %s(%s) %s\n", s.pass.c_str(), s.sites.empty() ? "" : s.sites[0].c_str(), r ? r->why.message.c_str() : "?"); }
     if (!done || !done->effect) return false;
     program_ = std::move(done->program);
     steps_.push_back(std::move(s));
     return true;
 }
 
-bool Draft::lowers() const { auto r = ir::lower::schedule_to_kernels(program_, *target_); if (!r && getenv("ACU_DBG")) fprintf(stderr, "NOT LOWERED %s\n", r.why().message.c_str()); return static_cast<bool>(r); }
+bool Draft::lowers() const { return static_cast<bool>(ir::lower::schedule_to_kernels(program_, *target_)); }
 
 }  // namespace acu::synth::plan
