@@ -41,8 +41,9 @@ static std::string banner(const Target& target, const Origin& origin, const std:
     return fmt::format("// {}\n// for {} ({}); emitted by AlphaCu {}\n{}// definition:\n{}\n", origin.spec, target.name, target.chip, ACU_VERSION, plans, commented(print(origin.tensor)));
 }
 
-const Variant* Emitted::variant_for(const Env& dims) const {
-    const auto it = std::ranges::find_if(variants, [&](const Variant& v) { return std::ranges::all_of(v.when, [&](const Value& w) { return holds(w, dims); }); });
+const Variant* Emitted::variant_for(const Env& dims, const Variant* behind) const {
+    const auto from = behind ? variants.begin() + (behind - variants.data()) + 1 : variants.begin();
+    const auto it = std::find_if(from, variants.end(), [&](const Variant& v) { return std::ranges::all_of(v.when, [&](const Value& w) { return holds(w, dims); }); });
     return it == variants.end() ? nullptr : &*it;
 }
 

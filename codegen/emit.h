@@ -72,7 +72,8 @@ struct Emitted {
     std::vector<Variant> variants;
 
     /// The first whose condition holds; null: these sizes are refused.
-    const Variant* variant_for(const ir::Env& dims) const;
+    /// `behind`: the first after this one.
+    const Variant* variant_for(const ir::Env& dims, const Variant* behind = nullptr) const;
 };
 
 /// What the header comment says of where a program came from.

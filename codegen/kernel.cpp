@@ -42,6 +42,7 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
     const bool narrow = fits_32_bits(p_, loop_);
     if (threads_) k.cells = block_loops();
     else cell_loop();
+    k.cells = without_loads(k.cells);    // blocks without an iteration end at once
     const std::string body = std::exchange(text_, "");
     line("typedef {} Index;", narrow ? "int" : "i64");
     for (const Dim& d : p_.dims)

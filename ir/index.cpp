@@ -88,6 +88,11 @@ void loaded_tensors(const Index& e, std::set<std::string>& out) {
     for (const Index& a : e->args) loaded_tensors(a, out);
 }
 
+Index without_loads(const Index& e) {
+    if (e->op == IndexOp::Min && mentions_load(e->args[0]) != mentions_load(e->args[1])) return without_loads(e->args[mentions_load(e->args[0])]);
+    return map_args(e, without_loads);
+}
+
 bool mentions_load(const Index& e) {
     return e->op == IndexOp::Load || e->op == IndexOp::Segment || std::ranges::any_of(e->args, mentions_load);
 }

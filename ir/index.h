@@ -55,6 +55,8 @@ Index rename_tensors(const Index& e, const std::map<std::string, std::string>& n
 void free_names(const Index& e, std::set<std::string>& out);
 void loaded_tensors(const Index& e, std::set<std::string>& out);
 bool mentions_load(const Index& e);
+/// What it is at most, without loads, where it grows with minima of which one side has none: `min(n, x[i])*m` -> `n*m`.
+Index without_loads(const Index& e);
 
 /// An arithmetic operator on numbers, in two's complement, so that nothing an author writes is undefined.
 int64_t apply(IndexOp op, int64_t a, int64_t b);

@@ -33,10 +33,10 @@ class Padding {
     Value padded() {
         const Value zero = zero_of(value_->type);
         const bool takes_default = source_ && source_->ring.versions == 0 && (value_->args.empty() || is_zero(value_->args[0]));
+        const bool uses_default = takes_default && std::ranges::any_of(block_.guards, [&](const Value& g) { return in_bounds(g) || zero_there(g); });
         Value rest;
         for (const Value& g : block_.guards)
-            if (!takes_default || !(in_bounds(g) || zero_there(g) || any_value_will_do(g))) rest = rest ? binary(Op::And, rest, g) : g;
-        const bool uses_default = takes_default && std::ranges::any_of(block_.guards, [&](const Value& g) { return in_bounds(g) || zero_there(g); });
+            if (!takes_default || !(in_bounds(g) || zero_there(g) || any_value_will_do(g, uses_default))) rest = rest ? binary(Op::And, rest, g) : g;
         const Value now = uses_default && value_->args.empty() ? with_default(value_, zero) : value_;
         return rest ? select(rest, now, zero) : now;
     }
@@ -55,8 +55,8 @@ class Padding {
     bool zero_there(const Value& g) const { return source_->scope == Scope::Temp && zero_as_written(program_, g, value_); }
 
     /// A cell that nobody reads may hold any value of an input, if it is there: reductions read zeros, other axes what is never stored.
-    bool any_value_will_do(const Value& g) const {
-        if (value_->args.empty() || source_->scope != Scope::In || std::ranges::any_of(value_->subscripts, mentions_load)) return false;
+    bool any_value_will_do(const Value& g, bool defaulted) const {
+        if ((value_->args.empty() && !defaulted) || source_->scope != Scope::In || std::ranges::any_of(value_->subscripts, mentions_load)) return false;
         bool loads = false, reduced = false;
         for_each_load(g, [&](const Value&) { loads = true; });
         for (const Stmt& s : block_stmts(program_.body)) {

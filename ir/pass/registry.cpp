@@ -35,6 +35,7 @@ Pass relax_pass();
 Pass rename_pass();
 Pass reorder_pass();
 Pass repack_pass();
+Pass segment_tiles_pass();
 Pass skew_pass();
 Pass specialize_pass();
 Pass split_axis_pass();
@@ -85,6 +86,7 @@ const std::vector<Pass>& all_passes() {
         rename_pass(),
         reorder_pass(),
         repack_pass(),
+        segment_tiles_pass(),
         skew_pass(),
         specialize_pass(),
         split_axis_pass(),

@@ -51,6 +51,13 @@ bool is_met(const codegen::Alignment& a, const Env& dims, const Buffers& buffers
            std::ranges::all_of(a.buffers, [&](const auto& b) { return buffers.at(b.first)->address() % static_cast<uint64_t>(b.second) == 0; });
 }
 
+/// Are the addresses such as its kernels need?
+bool can_take(const codegen::Variant& v, const Buffers& buffers) {
+    return std::ranges::all_of(v.kernels, [&](const codegen::Kernel& k) {
+        return std::ranges::all_of(k.needs, [&](const auto& n) { return buffers.at(n.first)->address() % static_cast<uint64_t>(n.second) == 0; });
+    });
+}
+
 /// A tensor as the copy engine sees it: the last dimension first, empty ones as one element that nobody copies.
 runtime::TensorMapShape map_shape(const Decl& d, const codegen::TensorBox& box, const Env& dims) {
     runtime::TensorMapShape s;
@@ -130,9 +137,16 @@ Result<Run> run_emitted(runtime::Device& device, const codegen::Emitted& e, cons
 Result<Run> run_loaded(runtime::Device& device, runtime::Module& module, const codegen::Emitted& e, const Arguments& arguments, const Arrays& inputs) {
     const codegen::Variant* v = e.variant_for(arguments.dims);
     if (!v) return Diagnostic{"plan.shape", {}, fmt::format("no variant of `{}` is for these sizes", e.variants.front().program.name)};
-    const Program& p = v->program;
     Buffers buffers;
-    if (const Status a = allocate(device, p, arguments, inputs, buffers); !a) return a.why();
+    if (const Status a = allocate(device, v->program, arguments, inputs, buffers); !a) return a.why();
+    while (!can_take(*v, buffers)) {
+        const codegen::Variant* next = e.variant_for(arguments.dims, v);
+        if (!next) break;
+        v = next;
+        buffers.clear();
+        if (const Status a = allocate(device, v->program, arguments, inputs, buffers); !a) return a.why();
+    }
+    const Program& p = v->program;
     Run out{device.name(), device.toolchain(), 0, {}};
     const auto launches = launches_of(device, *v, arguments, buffers);
     if (!launches) return launches.why();

@@ -87,6 +87,7 @@ class ProductKernel {
         std::erase_if(all, [&](const ProductTile& t) {
             const int64_t along = t.swapped ? t.columns : t.rows, across = t.swapped ? t.rows : t.columns, threads = t.groups_of_rows * t.groups_of_columns * m.most_threads;
             const bool whole = along % (t.groups_of_rows * m.matrix.rows) == 0 && across % (t.groups_of_columns * m.matrix.columns) == 0;
+            if (!products_[0].segments.empty() && t.cluster > 1) return true;
             return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || t.rows * t.columns * s.products * (promoted ? 2 : 1) * (scaled() ? 2 : 1) > 128 * threads;
         });
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
@@ -165,11 +166,19 @@ class ProductKernel {
     }
 
     /// What the products read in memory by axes.
-    std::vector<std::string> sources() const {
-        std::vector<std::string> out;
+    struct Source {
+        Value load;
+        std::vector<std::string> readers;
+    };
+    std::vector<Source> sources() const {
+        std::vector<Source> out;
         for (const Product& p : products_)
-            for (const ProductFactor* f : {&p.a, &p.b})
-                if (f->plain && std::ranges::find(out, f->load->name) == out.end()) out.push_back(f->load->name);
+            for (const ProductFactor* f : {&p.a, &p.b}) {
+                if (!f->plain) continue;
+                const auto at = std::ranges::find_if(out, [&](const Source& s) { return equal(s.load, f->load); });
+                if (at == out.end()) out.push_back({f->load, {p.label}});
+                else at->readers.push_back(p.label);
+            }
         return out;
     }
 
@@ -186,7 +195,10 @@ class ProductKernel {
     bool build(const ProductTile& t) {
         const Product& p = products_[0];
         pass::Sizes over;
-        for (const std::string& r : g_.rows) over.emplace_back(r, r == p.rows ? t.rows * t.cluster : r == p.columns ? t.columns : 1);
+        const bool segments = !p.segments.empty();
+        if (segments && !step("segment_tiles", g_.labels, {{"axis", p.rows}, {"tile", t.rows}}, "tiles of rows that belong together")) return false;
+        for (const std::string& r : g_.rows)
+            if (!segments || r != p.rows) over.emplace_back(r, r == p.rows ? t.rows * t.cluster : r == p.columns ? t.columns : 1);
         if (!step("fuse", g_.labels, {{"over", over}, {"kind", "grid"}}, fmt::format("tiles of {} x {}: fewest cycles by rounds of tiles and bytes a multiplication", t.rows, t.columns))) return false;
         const pass::Sizes blocks{{p.rows, t.rows}};
         if (t.cluster > 1 && !step("fuse", g_.labels, {{"over", blocks}, {"kind", "cluster"}}, fmt::format("{} blocks of a cluster share what they read of the columns", t.cluster))) return false;
@@ -199,9 +211,9 @@ class ProductKernel {
         if (labels.size() > 1 ? !step("fuse", labels, {{"over", terms}}, slices) : !step("tile", labels, {{"axes", terms}}, slices)) return false;
         const std::string loop = loop_around(d_.program(), p.label);
         std::vector<std::string> copies;
-        for (const std::string& s : sources()) {
-            copies.push_back(pass::unique_name(d_.program(), s + ".t"));
-            if (!step("stage", {s}, {{"at", loop}, {"in", "shared"}}, "each element is read once from memory for the tile")) return false;
+        for (const Source& s : sources()) {
+            copies.push_back(pass::unique_name(d_.program(), s.load->name + ".t"));
+            if (!step("stage", {s.load->name}, {{"at", loop}, {"in", "shared"}, {"readers", s.readers}}, "each element is read once from memory for the tile")) return false;
         }
         for (const std::string& c : copies) step("pad", {c}, {}, "whole tiles, with zeros beyond the edges");
         std::vector<std::string> made;

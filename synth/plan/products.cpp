@@ -24,18 +24,41 @@ namespace {
 /// Without casts that keep every value.
 Value unwidened(const Value& v) { return v->op == Op::Cast && v->name == name_of(DType::F32) && !v->args.empty() ? unwidened(v->args[0]) : v; }
 
+int axes_read_in(const Block& b, const Index& i) {
+    return static_cast<int>(std::ranges::count_if(b.axes, [&](const Axis& a) { return analysis::mentions(i, a.name); }));
+}
+
+bool is_segment(const Index& i) { return i->op == IndexOp::Segment && i->args[0]->op == IndexOp::Name; }
+
+/// Segments aside, which are the same for all points of a tile that lies within one.
 std::set<std::string> axes_read(const Block& b, const Value& v) {
+    const std::function<Index(const Index&)> index = [&](const Index& i) { return is_segment(i) ? constant(0) : map_args(i, index); };
+    const std::function<Value(const Value&)> aside = [&](const Value& x) { return map_parts(x, aside, index); };
+    const Value seen = aside(v);
     std::set<std::string> out;
     for (const Axis& a : b.axes)
-        if (analysis::mentions(v, a.name)) out.insert(a.name);
+        if (analysis::mentions(seen, a.name)) out.insert(a.name);
     return out;
 }
 
-/// Each subscript is an axis, or the same for all points.
+/// Each subscript is an axis, perhaps from some point on, or the same for all points.
 bool plain_subscripts(const Block& b, const Value& load) {
     return std::ranges::all_of(load->subscripts, [&](const Index& s) {
-        return std::ranges::none_of(b.axes, [&](const Axis& a) { return analysis::mentions(s, a.name) && !is_name(s, a.name); }) && !mentions_load(s);
+        return is_segment(s) || (!mentions_load(s) && std::ranges::all_of(b.axes, [&](const Axis& a) {
+            const auto e = analysis::mentions(s, a.name) ? analysis::affine(s, a.name) : std::nullopt;
+            return !analysis::mentions(s, a.name) || (e && is_const(e->coefficient, 1) && axes_read_in(b, s) == 1);
+        }));
     });
+}
+
+/// The offsets by which the factor asks for the segment of an axis.
+std::string segments_of(const Value& v, const std::string& axis) {
+    std::string out;
+    analysis::for_each_load(v, [&](const Value& x) {
+        for (const Index& i : x->subscripts)
+            if (is_segment(i) && is_name(i->args[0], axis)) out = i->name;
+    });
+    return out;
 }
 
 /// The number of neighbouring values of a name for which a value is the same.
@@ -87,7 +110,7 @@ std::optional<Product> product_of(const Program& p, const Block& b) {
     const std::vector<Axis> reduced = axes_of_kind(b, false);
     if (reduced.size() != 1 || reduced[0].kind != AxisKind::Red) return {};
     const pass::Factors all = pass::factors(b.vals[0]);
-    Product out{b.label, {}, {}, reduced[0].name, {}, {}, {}, 0, !is_float(b.vals[0]->type)};
+    Product out{b.label, {}, {}, reduced[0].name, {}, {}, {}, {}, 0, !is_float(b.vals[0]->type)};
     std::vector<Value> two, others = all.den;
     for (const Value& v : all.num) (Run(out.terms).of(v) == 1 ? two : others).push_back(v);
     for (const Value& v : others) {
@@ -112,6 +135,7 @@ std::optional<Product> product_of(const Program& p, const Block& b) {
     }
     const auto single = [&](const std::string& n) { return size_of(p, analysis::axis_of(b, n)->size) == 1; };
     if (out.columns.empty() || single(out.rows) || single(out.columns)) return {};    // a matrix and a row
+    out.segments = segments_of(b.vals[0], out.rows);
     out.a = swapped ? *y : *x, out.b = swapped ? *x : *y;
     return out;
 }

@@ -18,6 +18,7 @@ struct Product {
     std::string label, rows, columns, terms;
     std::vector<std::string> batch;
     ProductFactor a, b;    ///< the factor with the axis of the rows, and the other
+    std::string segments;  ///< the offsets that divide the axis of the rows; empty: none
     int64_t run = 0;       ///< terms over which the other factors are constant; 0: there are none
     bool whole_numbers = false;    ///< the sum is one of integers
 };

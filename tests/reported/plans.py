@@ -4,7 +4,7 @@ from bench import Steps
 
 def step(name: str, scope: str, **params: object) -> dict[str, object]:
     """One decision; the scope is names with blanks between."""
-    return {"pass": name, "scope": scope.split(), "params": {("in" if k == "in_" else "for" if k == "for_" else k): v for k, v in params.items()}, "by": "user"}
+    return {"pass": name, "scope": scope.split(), "params": {("in" if k == "in_" else "for" if k == "for_" else "as" if k == "as_" else k): v for k, v in params.items()}, "by": "user"}
 
 
 def fused(m: int, n: int) -> list[dict[str, object]]:
@@ -20,6 +20,12 @@ def staged(m: int, n: int, k: int, stages: int = 1, a: str = "a", b: str = "b") 
     """Tiles of both operands by way of shared memory; with stages they come ahead."""
     steps = [*tiled(m, n, k), step("stage", f"{a} {b}", at="k.o")]
     return steps + [step("pipeline", "k.o", stages=stages)] if stages > 1 else steps
+
+
+def widened(m: int, n: int, k: int) -> Steps:
+    """Both operands become f32 on their way to shared memory, where the MFMA of f32 reads them: it keeps what the MFMA of f16 would take for zero."""
+    wide = [step("outline", "acc", reads=x, into=f"{x}.f", in_="shared", as_="f32") for x in "ab"]
+    return [*fused(m, n), step("tile", "acc", axes={"k": k}), *wide, step("pad", "a.f b.f"), step("relax", "acc"), step("bind_mma", "acc", via="gfx90a.mfma_f32_16")]
 
 
 def persistent(inner: Steps, ctas: int, group: int = 0) -> Steps:

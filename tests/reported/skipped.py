@@ -51,7 +51,6 @@ SKIPPED = [
     ("A11", "user streams, graphs, a second device", DEVICE),
     ("H5", "bandwidth of RMSNorm", DEVICE + "; the results are tried"),
     ("H7", "i8 MFMA of gfx90a", MATRIX + "; the results are tried"),
-    ("H8", "MFMA that flushes subnormal operands", MATRIX + "; without them nothing may be flushed, which is tried"),
     ("H9", "the type of an MMA", MATRIX),
     ("M1", "nvcc and hipcc that fail", "nothing compiles with them in `acuc run` without a device; the compiler of the emulation is tried"),
     ("M4", "tile, thread and suspected pass of a wrong element", SEARCH + "; index and values are tried"),
