@@ -156,11 +156,14 @@ class Grouping {
         return g;
     }
 
-    /// Sums for the same cells, none of which reads another's, and what follows for these cells.
+    std::vector<std::string> reduced(const Block& b) const { return names_of(axes_of_kind(b, false)); }
+
+    /// Sums over the same terms for the same cells, none of which reads another's, and what follows for these cells.
     Group products_from(size_t i) const {
         Group g{GroupKind::Products, {}, par(*blocks_[i]), ""};
         std::set<std::string> made;
-        for (; i < blocks_.size() && kind_of(*blocks_[i]) == GroupKind::Products && par(*blocks_[i]) == g.rows && !analysis::meet(tensors_read(*blocks_[i]), made); ++i) {
+        const std::vector<std::string> terms = reduced(*blocks_[i]);
+        for (; i < blocks_.size() && kind_of(*blocks_[i]) == GroupKind::Products && par(*blocks_[i]) == g.rows && reduced(*blocks_[i]) == terms && !analysis::meet(tensors_read(*blocks_[i]), made); ++i) {
             g.labels.push_back(blocks_[i]->label);
             made.insert(blocks_[i]->outs[0].tensor);
         }

@@ -73,9 +73,13 @@ class ProductKernel {
     }
 
     ProductSizes sizes() const {
-        int64_t batch = slices_;
+        int64_t batch = slices_, rows = size(products_[0].rows, 4096);
         for (const std::string& b : products_[0].batch) batch *= size(b, 16);
-        return {size(products_[0].rows, 4096), size(products_[0].columns, 4096), size(products_[0].terms, 4096), batch, static_cast<int64_t>(products_.size()), bytes()};
+        if (const std::string& s = products_[0].segments; !s.empty()) {
+            const int64_t groups = std::max<int64_t>(size_of(d_.program(), d_.program().find(s)->dims[0].size).value_or(9) - 1, 1);
+            batch *= groups, rows = std::max<int64_t>((rows + groups - 1) / groups, 1);
+        }
+        return {rows, size(products_[0].columns, 4096), size(products_[0].terms, 4096), batch, static_cast<int64_t>(products_.size()), bytes()};
     }
 
     /// Tiles by their cost, the cheapest first; a few of them.
@@ -83,16 +87,21 @@ class ProductKernel {
         const Microkernel& m = microkernel();
         std::vector<ProductTile> all = uses_engine() ? warpgroup_tiles() : warp_tiles();
         for (ProductTile& t : all) t.depth = within_run(t.depth);
-        const bool promoted = m.function == "warpgroup_promoted_tile";    // a second set of registers
         std::erase_if(all, [&](const ProductTile& t) {
             const int64_t along = t.swapped ? t.columns : t.rows, across = t.swapped ? t.rows : t.columns, threads = t.groups_of_rows * t.groups_of_columns * m.most_threads;
             const bool whole = along % (t.groups_of_rows * m.matrix.rows) == 0 && across % (t.groups_of_columns * m.matrix.columns) == 0;
             if (!products_[0].segments.empty() && t.cluster > 1) return true;
-            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || t.rows * t.columns * s.products * (promoted ? 2 : 1) * (scaled() ? 2 : 1) > 128 * threads;
+            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > 128 * threads;
         });
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
         if (all.size() > 3) all.resize(3);
         return all;
+    }
+
+    /// Registers for the sums of a tile, of all its threads.
+    int64_t sums_of(const ProductTile& t) const {
+        const bool promoted = microkernel().function == "warpgroup_promoted_tile";    // a second set
+        return t.rows * t.columns * static_cast<int64_t>(products_.size()) * (promoted ? 2 : 1) * (scaled() ? 2 : 1);
     }
 
     /// Other factors are constant over the terms of a tile.
@@ -342,7 +351,7 @@ class ProductKernel {
         const std::string grid = nest.size() > 1 ? flat : nest[0];
         if (nest.size() == 2) step("rasterize", {grid}, {{"group", int64_t{8}}}, "blocks that run together share rows and columns in the L2 cache");
         const int64_t stage = (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes(), all = d_.target().shared_bytes - 4096;
-        const int64_t together = t.rows * t.columns * static_cast<int64_t>(products_.size()) <= 64 * 128 && 8 * stage <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
+        const int64_t together = sums_of(t) <= 64 * 128 && 8 * stage <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
         if (!step("persist", {grid}, {{"ctas", together * d_.target().multiprocessors / t.cluster}}, together > 1 ? "two blocks a multiprocessor, each of which loads the next tile while it ends the last" : "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
         const int64_t stages = std::clamp<int64_t>(all / together / stage, 2, 8);
         std::string around;    // the loop of a block
