@@ -168,6 +168,7 @@ void warpgroup_trials(const ir::Microkernel& m, TrialSet& set) {
             if (type == DType::I8 && n > 4 && n % 2) continue;    // there is no such instruction
             product_trials(m, {type, true, true, 128 / bytes, {1, n, 1, 1}, 128}, set);
         }
+        product_trials(m, {type, true, true, 256 / bytes, {1, 8, 2, 1}, 128}, set);    // k in two panels
         for (const auto& [a, b] : orders(m))
             for (const int64_t swizzle : {32, 64, 128}) {
                 const int64_t unit = swizzle / bytes, wide = b ? 6 : unit / 8;

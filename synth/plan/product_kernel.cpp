@@ -98,10 +98,12 @@ class ProductKernel {
         return all;
     }
 
+    /// Does each call of the microkernel sum up in registers of its own first?
+    bool promotes() const { return microkernel().function == "warpgroup_promoted_tile"; }
+
     /// Registers for the sums of a tile, of all its threads.
     int64_t sums_of(const ProductTile& t) const {
-        const bool promoted = microkernel().function == "warpgroup_promoted_tile";    // a second set
-        return t.rows * t.columns * static_cast<int64_t>(products_.size()) * (promoted ? 2 : 1) * (scaled() ? 2 : 1);
+        return t.rows * t.columns * static_cast<int64_t>(products_.size()) * (promotes() ? 2 : 1) * (scaled() ? 2 : 1);
     }
 
     /// Other factors are constant over the terms of a tile.
@@ -158,7 +160,7 @@ class ProductKernel {
 
     /// Lines of a pattern of 128 bytes. Each warpgroup has 64 rows of the instruction.
     std::vector<ProductTile> warpgroup_tiles() const {
-        const int64_t depth = 128 / bytes(), products = static_cast<int64_t>(products_.size());
+        const int64_t depth = (promotes() && !scaled() ? 256 : 128) / bytes(), products = static_cast<int64_t>(products_.size());    // fewer additions of sums to sums
         std::vector<ProductTile> out;
         for (const int64_t cluster : {1, 2})
             for (const int64_t columns : {256, 192, 160, 128, 96, 64})
