@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/analysis/affine.h"
 #include "ir/pass/terms.h"
 
 namespace acu::ir::pass {
@@ -54,7 +55,7 @@ class Hoisting {
         need(!stay_.num.empty(), "hoist.all", fmt::format("nothing would be left to sum in `{}`", block_.label), {}, at_.stmt->loc);
     }
 
-    /// The value with reduced axes counted from their base, where `(c*o + t)/c` is `o` and `(c*o + t)%c` is `t` for 0 <= t < c.
+    /// The value with reduced axes counted from their base, where `(c*o + t)/c` is `o`, `(c*o + t)%c` is `t` and `(c*o + t)/(c*d)` is `o/d` for 0 <= t < c.
     Value settled(const Value& v) const {
         IndexMap shift;
         Facts f = facts_;
@@ -65,11 +66,21 @@ class Hoisting {
         const std::function<Index(const Index&)> reduce = [&](const Index& e) {
             const Index n = map_args(normal(e), reduce);
             if ((n->op != IndexOp::Div && n->op != IndexOp::Mod) || !is_const(n->args[1]) || n->args[1]->value <= 0) return n;
-            if (!f.nonnegative(n->args[0]) || !f.less(n->args[0], n->args[1])) return n;
-            return n->op == IndexOp::Div ? constant(0) : n->args[0];
+            if (f.nonnegative(n->args[0]) && f.less(n->args[0], n->args[1])) return n->op == IndexOp::Div ? constant(0) : n->args[0];
+            if (n->op == IndexOp::Mod || !reads_inside(n)) return n;
+            for (int64_t d = n->args[1]->value / 2; d > 1; --d) {
+                if (n->args[1]->value % d != 0) continue;
+                const Index part = normal(reduce(div(n->args[0], constant(n->args[1]->value / d))));
+                if (!reads_inside(part)) return div(part, constant(d));
+            }
+            return n;
         };
         const std::function<Value(const Value&)> inside = [&](const Value& x) { return map_parts(x, inside, [&](const Index& e) { return normal(reduce(e)); }); };
         return inside(substitute(v, shift));
+    }
+
+    bool reads_inside(const Index& e) const {
+        return std::ranges::any_of(inside_, [&](const std::string& n) { return mentions(e, n); });
     }
 
     /// What is left: the factors times the sum. Where the sum has no term, they may not exist, and 0 divided by one need not be 0.

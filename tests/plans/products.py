@@ -56,3 +56,62 @@ def other_addresses_have_other_kernels(c: Cli) -> None:
     c.run("compile", c.file(product("nt")), "--target", "sm_90a", "--set", "T=f16,M=512,N=512,K=512", "-o", c.folder / "fixed").expect(0)
     text = (c.folder / "fixed" / "matmul.cu").read_text()
     require("if (is_multiple(a->data, 16) && is_multiple(b->data, 16)" in text and "warpgroup_tile<Operand" in text and "mma_tile<Operand" in text, "the copy engine's kernel has no other behind it")
+
+
+COMPUTED = """op dequantised<T: f16 | bf16>(x: T[M, K], w: i8[N, K], s: T[N]) -> y: T[M, N] {
+  acc[m, n] = sum(k) x[m, k] * w[n, k]
+  y[m, n] = acc[m, n] * s[n]
+}
+
+op scaled(x: f8e4m3[M, K], w: f8e4m3[N, K], sx: f32[M, K/64], sw: f32[N/64, K/64]) -> y: f32[M, N]
+where K % 64 == 0, N % 64 == 0 {
+  y[m, n] = sum(k) x[m, k] * sx[m, k / 64] * w[n, k] * sw[n / 64, k / 64]
+}
+
+op rounded<T: f16 | bf16>(x: T[M, K], g: f32[K], w: T[N, K]) -> y: T[M, N] {
+  y[m, n] = sum(k) T(x[m, k] * g[k]) * w[n, k]
+}
+
+op strict(a: f32[M, K], b: f16[K, N]) -> y: f32[M, N] {
+  y[m, n] = sum(k) a[m, k] * b[k, n]
+}
+
+op grouped<T: f16 | bf16>(x: T[M, K], w: T[E, N, K], offsets: i64[E1]) -> y: T[M, N]
+where E1 == E + 1 {
+  y[t, n] = sum(k) x[t, k] * w[segment(offsets, t), n, k]
+}
+"""
+# operator, types, what multiplies on each target, at sizes of which all are large
+MADE = (
+    ("dequantised", "T=f16,M=512,N=512,K=512", {"sm_90a": "sm90.wgmma_f16", "sm_80": "sm80.mma_f16", "sm_70": "sm70.mma_f16", "gfx90a": "gfx90a.mfma_f16"}),
+    ("dequantised", "T=f16,M=16,N=512,K=512", {"sm_90a": "sm80.mma_f16", "sm_80": "sm80.mma_f16", "sm_70": "sm70.mma_f16", "gfx90a": "gfx90a.mfma_f16"}),
+    ("scaled", "M=512,N=512,K=512", {"sm_90a": "sm90.wgmma_f8", "sm_80": "sm80.mma_f16", "sm_70": "sm70.mma_f16", "gfx90a": "gfx90a.mfma_f16"}),
+    ("rounded", "T=bf16,M=512,N=512,K=512", {"sm_90a": "sm90.wgmma_f16", "sm_80": "sm80.mma_f16", "sm_70": "common.mma_fma", "gfx90a": "gfx90a.mfma_f16"}),
+    ("strict", "M=512,N=512,K=512", {"sm_90a": "common.mma_fma", "sm_80": "common.mma_fma", "sm_70": "common.mma_fma"}),
+    ("grouped", "T=bf16,M=512,N=512,K=512,E=4", {"sm_90a": "sm90.wgmma_f16", "sm_80": "sm80.mma_f16", "gfx90a": "gfx90a.mfma_f16"}),
+)
+
+
+@test
+def factors_are_made_for_the_instructions(c: Cli) -> None:
+    source = c.file(COMPUTED)
+    for op, sizes, targets in MADE:
+        for target, via in targets.items():
+            c.run("compile", source, "--op", op, "--target", target, "--set", sizes, "-o", c.folder / f"{op}.{target}").expect(0)
+            plan = json.loads((c.folder / f"{op}.{target}" / f"{op}.plan.json").read_text())
+            found = {d["params"]["via"] for d in plan["decisions"] if d["pass"] == "bind_mma"}
+            require(len(found) == 1 and found.pop().startswith(via), f"{op} {sizes} on {target} is computed otherwise")
+
+
+@test
+def products_of_made_factors(c: Cli) -> None:
+    """Ragged, of several tiles, empty; groups of rows of any length."""
+    source = c.file(COMPUTED)
+    draw = random.Random(int(os.environ.get("ACU_SEED", "1")))
+    shapes = (("dequantised", "T=f16,M=17,N=130,K=300"), ("dequantised", "T=bf16,M=300,N=264,K=272"), ("scaled", "M=150,N=192,K=320"), ("scaled", "M=3,N=64,K=0"), ("rounded", "T=bf16,M=65,N=127,K=129"),
+              ("rounded", "T=f16,M=260,N=264,K=256"), ("strict", "M=65,N=130,K=67"), ("strict", "M=128,N=0,K=5"), ("grouped", "T=f16,M=300,N=264,K=128,E=5"), ("grouped", "T=bf16,M=37,N=70,K=33,E=9"), ("grouped", "T=bf16,M=0,N=8,K=8,E=3"))
+    for op, sizes in shapes:
+        target = draw.choice(("sm_70", "sm_80", "sm_90a", "sm_90a", "gfx90a"))
+        if target == "gfx90a" and op == "strict": target = "sm_80"
+        done = c.run("run", source, "--op", op, "--device", f"emu:{target}", "--set", sizes, "--check").expect(0)
+        require("correct: `y`" in done.out, f"{op} {sizes} on {target}: {done.out}")
