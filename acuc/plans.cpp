@@ -10,6 +10,7 @@
 #include "frontend/schedule.h"
 #include "frontend/step_words.h"
 #include "ir/lower/lower.h"
+#include "ir/lower/protocol.h"
 #include "ir/lower/spread.h"
 #include "ir/pass/catalogue.h"
 #include "microkernels/catalogue.h"
@@ -272,6 +273,7 @@ Result<ir::Program> apply_plan(const ir::Program& loops, const Plan& plan, const
 static Result<ir::Program> kernels_of(const ir::Program& scheduled, const Plan& plan, const Target& target, const Onlooker& onlooker) {
     const bool has_steps = std::ranges::any_of(plan.decisions, synth::record::is_replayed);
     if (!has_steps) return ir::lower::fallback_plan(scheduled);
+    if (const Status s = ir::lower::check_protocol(scheduled); !s) return s.why();
     return ir::lower::schedule_to_kernels(scheduled, target, onlooker.lowering);
 }
 

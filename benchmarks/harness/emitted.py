@@ -163,8 +163,9 @@ def build(nvcc: str, e: Emitted, folder: pathlib.Path, arch: str) -> str:
     """compiles to a shared library named by the text, so that equal texts are compiled once"""
     so = folder / f'{e.case}_{e.digest}.so'
     if not so.exists():
-        part = so.with_suffix('.part')
-        r = subprocess.run([nvcc, '-w', '-shared', '-Xcompiler', '-fPIC', f'-gencode=arch={arch.replace("sm_", "compute_")},code={arch}', '-O3', e.code, '-o', str(part)],
+        part, virtual = so.with_suffix('.part'), arch.replace('sm_', 'compute_')
+        code = arch if arch.endswith('a') else f'[{virtual},{arch}]'  # newer devices can run what is for older ones
+        r = subprocess.run([nvcc, '-w', '-shared', '-Xcompiler', '-fPIC', f'-gencode=arch={virtual},code={code}', '-O3', e.code, '-o', str(part)],
                            capture_output=True, text=True, timeout=300)
         if r.returncode:
             raise RuntimeError(f'nvcc: {" | ".join((r.stderr or r.stdout).strip().splitlines()[:4])[:600]}')
