@@ -154,7 +154,9 @@ class Recorder {
 /// Rings and turns while roles take steps in any order: a fault of one order is one of all, as each role waits for what it needs.
 class Play {
   public:
-    Play(const Decls& decls, std::vector<std::pair<std::string, Events>> roles) : decls_(decls) {
+    /// `before`: what the block did before the roles started, of which their first turns are left.
+    Play(const Decls& decls, std::vector<std::pair<std::string, Events>> roles, const Events& before = {}) : decls_(decls) {
+        for (const Event& e : before) turns_[e.ring] += e.kind == Event::Pass;
         for (auto& [name, events] : roles) parts_.push_back({name, std::move(events)});
     }
 
@@ -293,8 +295,8 @@ class Play {
 /// One kernel at some sizes.
 std::optional<Diagnostic> played(const Stmt& kernel, const Decls& decls, const Items* items, const Env& sizes) {
     std::optional<Diagnostic> out;
-    const auto play = [&](std::vector<std::pair<std::string, Events>> roles) {
-        Play game(decls, std::move(roles));
+    const auto play = [&](std::vector<std::pair<std::string, Events>> roles, const Events& before = {}) {
+        Play game(decls, std::move(roles), before);
         const auto fault = out ? std::nullopt : game.run();
         if (!fault) return;
         std::string at;
@@ -310,7 +312,7 @@ std::optional<Diagnostic> played(const Stmt& kernel, const Decls& decls, const I
             if (one.unknown) return;
             all.emplace_back(role.name, std::move(one.events));
         }
-        play(std::move(all));
+        play(std::move(all), whole.events);
     });
     if (!whole.unknown) play({{"", whole.events}});
     return out;

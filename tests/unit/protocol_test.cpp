@@ -68,6 +68,44 @@ const std::string pipelined = R"(program p(K) {
 }
 )";
 
+/// Two readers of a ring take its versions in turn.
+const std::string turns = R"(program p(K) {
+  x: in f32[K]
+  y: out f32[K]
+  for b in 1 grid threads(64) {
+    x.t: shared f32[4*k.o +: 4] ring(2) by k.o
+    pass turn.0
+    roles {
+      role producer threads(32) {
+        for k.o! in (K + 3)/4 {
+          acquire x.t{k.o}
+          x.t: x.t{k.o}[k] = (x[k] default 0.0)  over k in 4*k.o +: 4
+          commit x.t{k.o}
+        }
+      }
+      role even threads(32) {
+        for e in ((K + 3)/4 + 1)/2 {
+          take turn.0
+          wait x.t{2*e}
+          a.store: y[k] = x.t{2*e}[k]  over k in 8*e +: 4  where k < K
+          release x.t{2*e}
+          pass turn.1
+        }
+      }
+      role odd threads(32) {
+        for o in (K + 3)/4/2 {
+          take turn.1
+          wait x.t{2*o + 1}
+          b.store: y[k] = x.t{2*o + 1}[k]  over k in 8*o + 4 +: 4  where k < K
+          release x.t{2*o + 1}
+          pass turn.0
+        }
+      }
+    }
+  }
+}
+)";
+
 /// The code of the fault once `from` reads `to`; empty: none.
 std::string fault_with(std::string text, const std::string& from, const std::string& to) {
     const size_t at = text.find(from);
@@ -82,6 +120,12 @@ std::string fault_with(std::string text, const std::string& from, const std::str
 }
 
 }  // namespace
+
+TEST_CASE("turns: the first is given before the roles start") {
+    CHECK(fault_with(turns, "", "").empty());
+    CHECK(fault_with(turns, "    pass turn.0\n    roles", "    roles") == "protocol.stuck");
+    CHECK(fault_with(turns, "          pass turn.1\n", "") == "protocol.stuck");
+}
 
 TEST_CASE("a specialised loop: each broken protocol is found") {
     CHECK(fault_with(specialised, "ring(2)", "ring(2)") == "");
