@@ -9,8 +9,22 @@ namespace acu::codegen {
 
 using namespace ir;
 
+static bool passes_turn(const Body& stmts, size_t i) {
+    const auto* y = i < stmts.size() ? std::get_if<Sync>(&stmts[i]->node) : nullptr;
+    return y && y->op == SyncOp::Pass;
+}
+
 void KernelWriter::body(const Body& stmts) {
-    for (const Stmt& s : stmts) one(s);
+    for (size_t i = 0; i < stmts.size(); ++i) {
+        one(stmts[i]);
+        const auto* loop = std::get_if<Loop>(&stmts[i]->node);
+        if ((loop && loop->kind != LoopKind::Thread && !passes_turn(stmts, i + 1)) || passes_turn(stmts, i)) wait_for_products();
+    }
+}
+
+/// Behind the innermost loop around products that may be on their way, and behind the turn that others wait for.
+void KernelWriter::wait_for_products() {
+    for (const std::string& sums : std::exchange(in_flight_, {})) line("warpgroup_wait<0>({});", sums);
 }
 
 /// ` // @file:line:column d3 d7`: where a statement came from and the decisions that made it.
@@ -49,7 +63,6 @@ void KernelWriter::serial_loop(const Loop& l) {
     facts_ = before;
     --depth_;
     line("}}");
-    for (const std::string& sums : std::exchange(in_flight_, {})) line("warpgroup_wait<0>({});", sums);    // behind the innermost loop around the products
 }
 
 void KernelWriter::branch(const If& i) {

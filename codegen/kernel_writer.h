@@ -48,6 +48,7 @@ class KernelWriter {
     // kernel_statement.cpp: statements
     void body(const ir::Body& stmts);
     void one(const ir::Stmt& s);
+    void wait_for_products();
     void serial_loop(const ir::Loop& l);
     void branch(const ir::If& i);
     void block(const ir::Block& b);

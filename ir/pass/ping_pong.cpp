@@ -42,7 +42,7 @@ struct PingPong {
             check(d && std::ranges::find(d->ring.keys, l.var) != d->ring.keys.end(), "key", fmt::format("each role would read every version of `{}`, whose keys do not name `{}`", r, l.var));
         }
         for (const Stmt& s : loops_of(at.above)) check(is_parallel(as_loop(s)->kind), "repeat", fmt::format("the turns would start anew in each iteration of the serial loop `{}`", as_loop(s)->var));
-        check(std::ranges::any_of(l.body, syncs), "waits", fmt::format("`{}` waits for nothing: there is no main loop to take turns in", l.var));
+        check(std::ranges::any_of(l.body, waits), "waits", fmt::format("`{}` waits for nothing: there is no main loop to take turns in", l.var));
     }
 
     static std::string token(const Program& p) {
@@ -56,10 +56,14 @@ struct PingPong {
         return stem;
     }
 
-    /// The turn is held from before the first wait to after the last release.
+    static bool waits(const Stmt& s) {
+        return any_inside({s}, [](const Stmt& x) { const auto* y = std::get_if<Sync>(&x->node); return y && y->op == SyncOp::Wait; });
+    }
+
+    /// The turn is held from before the first wait to after the last: a barrier tells two phases apart, not more. What is given back behind them hinders nobody.
     static Body with_turns(const Body& body, const std::string& mine, const std::string& next) {
         const auto first = std::ranges::find_if(body, syncs);
-        const auto last = std::ranges::find_if(body.rbegin(), body.rend(), syncs).base();
+        const auto last = std::ranges::find_if(body.rbegin(), body.rend(), waits).base();
         Body out(body.begin(), first);
         out.push_back(make_stmt((*first)->loc, Sync{SyncOp::Take, mine}));
         out.insert(out.end(), first, last);
