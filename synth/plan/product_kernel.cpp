@@ -79,7 +79,19 @@ class ProductKernel {
             const int64_t groups = std::max<int64_t>(size_of(d_.program(), d_.program().find(s)->dims[0].size).value_or(9) - 1, 1);
             batch *= groups, rows = std::max<int64_t>((rows + groups - 1) / groups, 1);
         }
-        return {rows, size(products_[0].columns, 4096), size(products_[0].terms, 4096), batch, static_cast<int64_t>(products_.size()), bytes()};
+        return {rows, size(products_[0].columns, 4096), size(products_[0].terms, 4096), batch, static_cast<int64_t>(products_.size()), bytes(), operations()};
+    }
+
+    /// On each element of the tile between the products and memory.
+    int64_t operations() const {
+        constexpr int64_t of_call = 12;    // a polynomial, or a few instructions of a slow unit
+        int64_t out = 0;
+        for (const std::string& label : g_.labels) {
+            const Block& b = *block_named(d_.program(), label);
+            if (std::ranges::any_of(products_, [&](const Product& p) { return p.label == label; })) continue;
+            for (const Value& v : b.vals) visit(v, [&](const ValueNode& n) { out += n.op == Op::Call ? of_call : n.op != Op::Load && n.op != Op::Const && n.op != Op::Cast; });
+        }
+        return out;
     }
 
     /// Tiles by their cost, the cheapest first; a few of them.
@@ -91,7 +103,7 @@ class ProductKernel {
             const int64_t along = t.swapped ? t.columns : t.rows, across = t.swapped ? t.rows : t.columns, threads = t.groups_of_rows * t.groups_of_columns * m.most_threads;
             const bool whole = along % (t.groups_of_rows * m.matrix.rows) == 0 && across % (t.groups_of_columns * m.matrix.columns) == 0;
             if (!products_[0].segments.empty() && t.cluster > 1) return true;
-            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > 128 * threads;
+            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > most_sums * threads;
         });
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
         if (all.size() > 3) all.resize(3);
@@ -100,6 +112,9 @@ class ProductKernel {
 
     /// Does each call of the microkernel sum up in registers of its own first?
     bool promotes() const { return microkernel().function == "warpgroup_promoted_tile"; }
+
+    /// Of a thread: the rest of its registers is for addresses, and for what a tile ends with.
+    static constexpr int64_t most_sums = 128;
 
     /// Registers for the sums of a tile, of all its threads.
     int64_t sums_of(const ProductTile& t) const {
@@ -165,6 +180,9 @@ class ProductKernel {
         for (const int64_t cluster : {1, 2})
             for (const int64_t columns : {256, 192, 160, 128, 96, 64})
                 if (columns % (8 * products) == 0) out.push_back({128, columns / products, depth, 2, 1, false, cluster});
+        for (const int64_t cluster : {1, 2})
+            for (const int64_t columns : {64, 96, 128, 160})
+                if (columns % (8 * products) == 0) out.push_back({128, columns / products, depth, 1, 1, false, cluster, 2});
         for (const int64_t columns : {128, 192}) out.push_back({256, columns, depth, 2, 1});
         for (const int64_t columns : {256, 128, 64, 32}) out.push_back({64, columns, depth, 1, 1});
         for (const int64_t few : {16, 32, 64, 128})
@@ -353,13 +371,14 @@ class ProductKernel {
         const std::string grid = nest.size() > 1 ? flat : nest[0];
         if (nest.size() == 2) step("rasterize", {grid}, {{"group", int64_t{8}}}, "blocks that run together share rows and columns in the L2 cache");
         const int64_t stage = (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes(), all = d_.target().shared_bytes - 4096;
-        const int64_t together = sums_of(t) <= 64 * 128 && 8 * stage <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
+        const int64_t together = t.turns == 1 && sums_of(t) <= 64 * 128 && 8 * stage <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
         if (!step("persist", {grid}, {{"ctas", together * d_.target().multiprocessors / t.cluster}}, together > 1 ? "two blocks a multiprocessor, each of which loads the next tile while it ends the last" : "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
         const int64_t stages = std::clamp<int64_t>(all / together / stage, 2, 8);
         std::string around;    // the loop of a block
         for (const Stmt& s : pass::loops_of(pass::try_block(d_.program(), p.label)->above))
             if (is_parallel(pass::as_loop(s)->kind)) around = pass::as_loop(s)->var;
-        return step("warp_specialize", {around}, {{"copies", copies}, {"stages", stages}, {"lag", int64_t{scaled() ? 0 : 1}}}, fmt::format("{} tiles on their way", stages - 1));
+        if (!step("warp_specialize", {around}, {{"copies", copies}, {"stages", stages}, {"lag", int64_t{scaled() ? 0 : 1}}}, fmt::format("{} tiles on their way", stages - 1))) return false;
+        return t.turns == 1 || step("ping_pong", {"consumer", grid + ".t"}, {{"count", t.turns}}, "one warpgroup ends its tile while the other multiplies");
     }
 
     /// All threads start asynchronous copies ahead; where those cannot be aligned, they copy through registers.

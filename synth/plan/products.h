@@ -44,10 +44,12 @@ struct ProductTile {
     int64_t groups_of_rows, groups_of_columns;
     bool swapped = false;
     int64_t cluster = 1;    ///< blocks, one below the other, that share the boxes of the columns' factor
+    int64_t turns = 1;      ///< roles that take tiles in turn: one ends its tile while another multiplies
 };
 /// Sizes of a product where they are known, else what is likely.
 struct ProductSizes {
     int64_t rows, columns, terms, batch, products, bytes;    ///< products: sums that share the tile; bytes: of a factor
+    int64_t operations = 0;                                  ///< on each element of the result before it is stored
 };
 /// What a multiprocessor needs for its tiles, in cycles: rounds of the matrix units or of memory, the exposed end of each tile.
 double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& target);
