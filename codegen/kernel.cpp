@@ -75,11 +75,12 @@ Kernel KernelWriter::write(const std::string& name, const Neighbours& neighbours
 
 /// The compiler may use as many registers as the tiles of a thread and its addresses need, but not so many that blocks stand alone on a multiprocessor without need.
 std::string KernelWriter::bounds() const {
-    constexpr int64_t file = 65536, small = 4096;    // 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+    constexpr int64_t small = 4096;
     const int64_t threads = block_size(), besides_tiles = multiplies_ ? 96 : 40;    // fragments of factors, too
     const int64_t most_threads = shared_bytes_ > small ? 1536 : 1024;    // a tile in shared memory waits for itself more often
     constexpr int64_t at_least = 26;    // where that makes the second block, which loads while the first one waits
-    const int64_t fitting = file / (threads * (registers_ + besides_tiles)), blocks = std::min(fitting < 2 && file >= 2 * threads * (registers_ + at_least) ? 2 : fitting, most_threads / threads);
+    const int64_t fitting = register_file / (threads * (registers_ + besides_tiles)), blocks = std::min(fitting < 2 && register_file >= 2 * threads * (registers_ + at_least) ? 2 : fitting, most_threads / threads);
+    if (has_registers_) return fmt::format("{}, 1", threads);    // ptxas wants a bound for those at the start
     const int64_t by_shared = shared_bytes_ ? std::max<int64_t>(1, target_.shared_bytes / (shared_bytes_ + 1024)) : blocks;
     const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && std::min(blocks, by_shared) > 1;
     return says ? fmt::format("{}, {}", threads, std::min(blocks, by_shared)) : std::to_string(threads);

@@ -129,9 +129,10 @@ void KernelWriter::roles(const Roles& r) {
     line("{}", all_barrier());
     int64_t first = 0;
     for (size_t i = 0; i < r.roles.size(); ++i) {
-        line("{}if ({} < {}) {{", i ? "} else " : "", thread_name, first + r.roles[i].threads);
+        const int64_t taken = lower::threads_taken(r.roles[i]);
+        line("{}if ({} < {}) {{", i ? "} else " : "", thread_name, first + taken);
         role(r.roles[i], first, static_cast<int>(i) + 1);
-        first += r.roles[i].threads;
+        first += taken;
     }
     line("}}");
     line("{}", all_barrier());
@@ -142,12 +143,17 @@ void KernelWriter::roles(const Roles& r) {
 /// What a role knows of its loops does not hold for another, and its threads count from 0.
 void KernelWriter::role(const Role& role, int64_t first, int number) {
     const analysis::Facts before = facts_;
+    const bool grows = role.registers > register_file / block_size();
     const int64_t threads = std::exchange(threads_, role.threads);
     const std::string barrier = std::exchange(barrier_, role.threads > warp ? fmt::format("group_barrier({}, {});", number, role.threads) : std::string(warp_barrier));
     ++depth_;
     line("// role {}", role.name);
     if (first) line("const Index {} = (Index)threadIdx.x - {};", thread_name, first);
+    const bool some_idle = role.threads < lower::threads_taken(role);
+    if (role.registers) has_registers_ = true, headers_.insert("registers"), line("set_registers<{}, {}>();", role.registers, grows);
+    if (some_idle) line("if ({} < {}) {{", thread_name, role.threads), ++depth_;
     body(role.body);
+    if (some_idle) --depth_, line("}}");
     --depth_;
     facts_ = before, threads_ = threads, barrier_ = barrier;
 }

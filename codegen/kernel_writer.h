@@ -10,6 +10,8 @@
 namespace acu::codegen {
 
 inline constexpr std::string_view thread_name = "thread", block_barrier = "block_barrier();", warp_barrier = "warp_barrier();";
+/// 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+inline constexpr int64_t register_file = 65536;
 /// Blocks of one warp that become one.
 inline constexpr int64_t warps_packed = 4;
 
@@ -146,6 +148,7 @@ class KernelWriter {
     std::set<const ir::Sync*> left_out_;        ///< signals that another one of such rings gives
     std::string words_;                         ///< where the chunk that a thread would store goes instead
     bool multiplies_ = false;                   ///< matrices
+    bool has_registers_ = false;                ///< a role says how many
     std::set<std::string> in_flight_;           ///< sums of products that may be on their way
     std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
     std::set<std::string> read_by_engine_, boxes_, multicast_;    ///< rings that the tensor cores read past the registers; that the copy engine fills; for all blocks of the cluster

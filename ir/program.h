@@ -104,7 +104,7 @@ struct If {
 struct Role {
     std::string name;
     int64_t threads = 0;      ///< 0: lowering decides
-    int64_t registers = 0;    ///< a thread; 0: as the compiler likes
+    int64_t registers = 0;    ///< a thread, who then stand in whole warpgroups; 0: as the compiler likes
     Body body = {};
 };
 struct Roles {

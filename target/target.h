@@ -21,6 +21,7 @@ struct Target {
     int64_t most_cluster;         ///< blocks that reach each other's shared memory; 1: none do
     bool early_launch;            ///< of a kernel, while the one before it still ends
     bool mbarrier;                ///< barriers in shared memory that count arrivals, phase by phase
+    bool passes_registers;        ///< from one warpgroup of a block to another
 };
 
 /// Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD CDNA2 ISA; NVIDIA V100, A100 and H100 architecture white papers (SXM); AMD Instinct MI210 data sheet; HIP limits a grid to 2^32 - 1 threads.

@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t default_role_threads = 128;
 /// Threads that issue wgmma together: their first number is a multiple of that.
 constexpr int64_t warpgroup = 128;
+/// 32-bit registers of a multiprocessor, and how many more or fewer a warpgroup can have: PTX ISA, "setmaxnreg".
+constexpr int64_t register_file = 65536, register_step = 8, most_registers = 232, of_copies = 40;
 /// Barrier 0 is that of the block.
 constexpr size_t most_roles = 15;
 
@@ -42,7 +44,7 @@ std::set<std::string> declared(const Body& body) {
 /// with buffers of their own names.
 class Split {
   public:
-    Split(const Loop& kernel, const Target& target) : warp_(target.warp), planned_(kernel.threads ? kernel.threads : default_role_threads) {
+    Split(const Loop& kernel, const Target& target) : target_(target), kernel_(kernel), warp_(target.warp), planned_(kernel.threads ? kernel.threads : default_role_threads) {
         outside(kernel.body);
         for (const Decl& d : kernel.allocs) taken_.insert(d.name);
     }
@@ -87,13 +89,39 @@ class Split {
             check(role.threads % warp_ == 0, loc, fmt::format("the {} threads of the role `{}` are no whole warps of {}", role.threads, role.name, warp_));
             alone(role);
             role.body = items.numbered_turns(own_names(role.body));
-            sum += role.threads;
         }
+        pass_registers(n);
+        for (const Role& role : n.roles) sum += threads_taken(role);
         std::ranges::stable_partition(n.roles, [](const Role& x) { return x.threads % warpgroup == 0; });
         check(n.roles.size() <= most_roles, loc, fmt::format("{} roles are more than the {} barriers that a block has for them", n.roles.size(), most_roles));
         for (const SyncOp op : {SyncOp::Release, SyncOp::Pass}) alike(n, op, loc);
         threads_ = std::max(threads_, sum);
         return n;
+    }
+
+    int64_t ring_bytes() const {
+        Decls decls;
+        collect_decls({make_stmt({}, kernel_)}, decls);
+        int64_t bytes = 0;
+        for (const auto& [n, d] : decls) bytes += d.scope == Scope::Shared ? bytes_on_chip(d).value_or(0) : 0;
+        return bytes;
+    }
+
+    /// A block that fills its multiprocessor: the role that copies leaves most of its registers to those that multiply.
+    void pass_registers(Roles& n) const {
+        if (!target_.passes_registers || 2 * ring_bytes() <= target_.shared_bytes) return;
+        const auto multiplies = [](const Role& r) {
+            bool any = false;
+            for_each_block(r.body, [&](const Block& b, Loc) { any |= is_matrix_product(b); });
+            return any && r.threads % warpgroup == 0;
+        };
+        const auto copies = [](const Role& r) { return r.threads <= warpgroup && has_sync(r.body, SyncOp::Acquire); };
+        int64_t groups = 0;
+        for (const Role& r : n.roles) groups += multiplies(r) ? r.threads / warpgroup : 0;
+        if (groups < 2 || static_cast<int64_t>(n.roles.size()) != std::ranges::count_if(n.roles, multiplies) + 1 || std::ranges::count_if(n.roles, copies) != 1) return;
+        const auto in_steps = [](int64_t r) { return r / register_step * register_step; };
+        const int64_t each = in_steps(register_file / (warpgroup * (groups + 1)));
+        for (Role& r : n.roles) r.registers = copies(r) ? of_copies : std::min(most_registers, in_steps((each * (groups + 1) - of_copies) / groups));
     }
 
     /// Every arrival of a phase is counted before it comes, whoever comes.
@@ -129,6 +157,8 @@ class Split {
             if (const std::string s = fmt::format("{}.{}", stem, i); taken_.insert(s).second) return s;
     }
 
+    const Target& target_;
+    const Loop& kernel_;
     int64_t warp_, planned_, threads_ = 0;
     std::set<std::string> taken_;    ///< names of buffers of the kernel
     std::optional<Diagnostic> why_;
@@ -152,6 +182,8 @@ Result<Program> split_roles(const Program& p, const Target& target) {
     }
     return out;
 }
+
+int64_t threads_taken(const Role& r) { return r.registers ? (r.threads + warpgroup - 1) / warpgroup * warpgroup : r.threads; }
 
 std::map<std::string, int64_t> threads_of_tiles(const Loop& kernel) {
     std::map<std::string, int64_t> out;

@@ -168,6 +168,15 @@ Stmt with_ring_slots(const Stmt& kernel) {
 
 // ---- resources
 
+std::optional<int64_t> bytes_on_chip(const Decl& d) {
+    const auto sizes = constant_sizes(d.dims);
+    if (!sizes) return {};
+    int64_t bytes = static_cast<int64_t>(info(d.type).bytes) * std::max<int64_t>(1, d.ring.versions);
+    for (const int64_t x : *sizes) bytes *= x;
+    const auto whole = [](int64_t n) { return (n + 127) / 128 * 128; };
+    return whole(bytes) + (d.ring.versions ? 2 * whole(8 * d.ring.versions) : 0);
+}
+
 static bool has_shared_memory(const Loop& kernel) {
     Decls decls;
     collect_decls({make_stmt({}, kernel)}, decls);
@@ -240,15 +249,11 @@ static Status fits(const Loop& kernel, const Target& target) {
     for (const auto& [n, d] : decls) {
         if (d.scope == Scope::Register && d.layout) continue;
         if (d.scope == Scope::Temp) continue;
-        const auto sizes = constant_sizes(d.dims);
-        if (!sizes)
+        const auto mine = bytes_on_chip(d);
+        if (!mine)
             return Diagnostic{"lower.window", d.loc, fmt::format("`{}` would hold `{}` on the chip, but the size of its window is no constant: {}", kernel.var, n, print(make_stmt({}, Loop{kernel.var, kernel.extent, {}, {}, {}, {d}, {}, 0}))), {},
                               "fix the dimension with --set, or tile it first"};
-        int64_t mine = static_cast<int64_t>(info(d.type).bytes);
-        for (const int64_t x : *sizes) mine *= x;
-        mine *= std::max<int64_t>(1, d.ring.versions);
-        bytes += (mine + 127) / 128 * 128;
-        if (d.ring.versions) bytes += 2 * ((8 * d.ring.versions + 127) / 128 * 128);    // its barriers
+        bytes += *mine;
     }
     if (bytes > target.shared_bytes)
         return Diagnostic{"lower.shared", {}, fmt::format("the block of `{}` needs {} bytes of shared memory, but {} has {}", kernel.var, bytes, target.name, target.shared_bytes), {}, "use smaller tiles or fewer stages"};

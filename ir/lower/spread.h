@@ -45,5 +45,9 @@ std::set<std::string> rings_between_roles(const Body& body);
 
 /// The threads by which each buffer is used: those of a role, else those of the block; 0: of several, which meet in no register.
 std::map<std::string, int64_t> threads_of_tiles(const Loop& kernel);
+/// Those that stand in the block for a role: whole warpgroups where it says its registers.
+int64_t threads_taken(const Role& r);
+/// Of a buffer in shared memory, with the barriers of a ring; nothing where its size is no constant.
+std::optional<int64_t> bytes_on_chip(const Decl& d);
 
 }  // namespace acu::ir::lower

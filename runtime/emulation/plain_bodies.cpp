@@ -21,4 +21,5 @@
 #include "microkernels/sm80/mma.cuh"
 #include "microkernels/sm90/tensor_copy.cuh"
 #include "microkernels/sm90/multicast.cuh"
+#include "microkernels/sm90/registers.cuh"
 #include "microkernels/sm90/wgmma.cuh"

@@ -103,7 +103,7 @@ class ProductKernel {
             const int64_t along = t.swapped ? t.columns : t.rows, across = t.swapped ? t.rows : t.columns, threads = t.groups_of_rows * t.groups_of_columns * m.most_threads;
             const bool whole = along % (t.groups_of_rows * m.matrix.rows) == 0 && across % (t.groups_of_columns * m.matrix.columns) == 0;
             if (!products_[0].segments.empty() && t.cluster > 1) return true;
-            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > most_sums * threads;
+            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > most_sums(s) * threads;
         });
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
         if (all.size() > 3) all.resize(3);
@@ -114,7 +114,7 @@ class ProductKernel {
     bool promotes() const { return microkernel().function == "warpgroup_promoted_tile"; }
 
     /// Of a thread: the rest of its registers is for addresses, and for what a tile ends with.
-    static constexpr int64_t most_sums = 128;
+    static int64_t most_sums(const ProductSizes& s) { return s.operations > 8 ? 144 : 192; }
 
     /// Registers for the sums of a tile, of all its threads.
     int64_t sums_of(const ProductTile& t) const {
@@ -181,8 +181,8 @@ class ProductKernel {
             for (const int64_t columns : {256, 192, 160, 128, 96, 64})
                 if (columns % (8 * products) == 0) out.push_back({128, columns / products, depth, 2, 1, false, cluster});
         for (const int64_t cluster : {1, 2})
-            for (const int64_t columns : {64, 96, 128, 160})
-                if (columns % (8 * products) == 0) out.push_back({128, columns / products, depth, 1, 1, false, cluster, 2});
+            for (const int64_t columns : {64, 96, 128, 144, 160, 176, 192})
+                if (products == 1) out.push_back({128, columns, depth, 1, 1, false, cluster, 2});    // ptxas finds no registers for the sums of several
         for (const int64_t columns : {128, 192}) out.push_back({256, columns, depth, 2, 1});
         for (const int64_t columns : {256, 128, 64, 32}) out.push_back({64, columns, depth, 1, 1});
         for (const int64_t few : {16, 32, 64, 128})
