@@ -1,5 +1,6 @@
 // Trials of copies: vectors, asynchronous and bulk copies, the shared memory of a cluster. Bytes must arrive as they were.
 #include <algorithm>
+#include <functional>
 
 #include "acuc/microkernel_data.h"
 #include "acuc/microkernel_trials.h"
@@ -218,50 +219,116 @@ extern "C" __global__ void box_$rank(const u8* in, u8* out, int bytes$numbers, A
 /// Where byte `at` of a box lies, whose lines are as long as the pattern.
 size_t swizzled_byte(size_t at, size_t swizzle) { return swizzle ? at ^ ((at / 128 & (swizzle / 16 - 1)) << 4) : at; }
 
-void box_trial(size_t rank, size_t bytes, size_t swizzle, int place, TrialSet& set) {
-    runtime::TensorMapShape shape;
-    shape.element_bytes = static_cast<uint32_t>(bytes), shape.swizzle_bytes = static_cast<uint32_t>(swizzle);
-    const size_t line = swizzle ? swizzle / bytes : 48 / bytes;
-    std::vector<int32_t> at;
-    size_t stride = bytes, all = bytes;
-    for (size_t i = 0; i < rank; ++i) {
-        shape.dims.push_back(i == 0 ? 160 / bytes : 5 + 2 * i), shape.box.push_back(static_cast<uint32_t>(i == 0 ? line : i == 1 ? 8 : 3));
-        if (i + 1 < rank) shape.strides.push_back(stride *= shape.dims[i]);
-        all *= shape.box[i];
-        const auto size = static_cast<int32_t>(shape.dims[i]);
-        at.push_back(place == 0 ? 0 : place == 1 ? (i == 0 ? static_cast<int32_t>(16 / bytes) : 1) : place == 2 ? size - 2 : place == 3 ? -3 : size + 4);
-        if (const auto unit = static_cast<int32_t>(16 / bytes); i == 0 && at[0] % unit) at[0] = place == 2 ? size - 2 * unit : place == 3 ? -unit : size + unit;    // multiples of 16 bytes
-    }
-    size_t elements = 1;
-    for (const uint64_t n : shape.dims) elements *= n;
-    const Bytes in = drawn_bytes(elements * bytes);
-    Bytes wanted(all);
-    for (size_t e = 0; e < all / bytes; ++e) {
-        int64_t from = 0, step = 1;
-        bool inside = true;
-        for (size_t i = 0, rest = e; i < rank; rest /= shape.box[i], ++i) {
-            const int64_t c = at[i] + static_cast<int64_t>(rest % shape.box[i]);
-            inside = inside && c >= 0 && c < static_cast<int64_t>(shape.dims[i]);
-            from += c * step, step *= static_cast<int64_t>(shape.dims[i]);
-        }
-        for (size_t k = 0; inside && k < bytes; ++k) wanted[swizzled_byte(e * bytes + k, swizzle)] = in[static_cast<size_t>(from) * bytes + k];
-    }
-    std::vector<int32_t> numbers{static_cast<int32_t>(all)};
-    numbers.insert(numbers.end(), at.begin(), at.end());
-    set.trials.push_back(exact({.kernel = fmt::format("box_{}", rank), .what = fmt::format("{} dimensions of {} bytes, swizzle {}, place {}", rank, bytes, swizzle, place), .block = 64, .shared = 32768 + 128, .inputs = {in}, .numbers = numbers, .maps = {shape}}, wanted));
-}
+/// A box of `rank` dimensions inside, at the edges, half or wholly outside of a tensor.
+struct BoxTrial {
+    size_t rank, bytes, swizzle;
+    int place;
+    runtime::TensorMapShape shape = {};
+    std::vector<int32_t> at = {};
+    size_t all = 0;    ///< bytes of the box
 
-void box_trials(TrialSet& set) {
+    BoxTrial(size_t rank_, size_t bytes_, size_t swizzle_, int place_) : rank(rank_), bytes(bytes_), swizzle(swizzle_), place(place_) {
+        shape.element_bytes = static_cast<uint32_t>(bytes), shape.swizzle_bytes = static_cast<uint32_t>(swizzle);
+        const size_t line = swizzle ? swizzle / bytes : 48 / bytes;
+        size_t stride = bytes;
+        all = bytes;
+        for (size_t i = 0; i < rank; ++i) {
+            shape.dims.push_back(i == 0 ? 160 / bytes : 5 + 2 * i), shape.box.push_back(static_cast<uint32_t>(i == 0 ? line : i == 1 ? 8 : 3));
+            if (i + 1 < rank) shape.strides.push_back(stride *= shape.dims[i]);
+            all *= shape.box[i];
+            const auto size = static_cast<int32_t>(shape.dims[i]);
+            at.push_back(place == 0 ? 0 : place == 1 ? (i == 0 ? static_cast<int32_t>(16 / bytes) : 1) : place == 2 ? size - 2 : place == 3 ? -3 : size + 4);
+            if (const auto unit = static_cast<int32_t>(16 / bytes); i == 0 && at[0] % unit) at[0] = place == 2 ? size - 2 * unit : place == 3 ? -unit : size + unit;    // multiples of 16 bytes
+        }
+    }
+    size_t elements() const {
+        size_t n = 1;
+        for (const uint64_t d : shape.dims) n *= d;
+        return n;
+    }
+    /// f(element of the box, element of the tensor or -1)
+    void each(const std::function<void(size_t, int64_t)>& f) const {
+        for (size_t e = 0; e < all / bytes; ++e) {
+            int64_t from = 0, step = 1;
+            bool inside = true;
+            for (size_t i = 0, rest = e; i < rank; rest /= shape.box[i], ++i) {
+                const int64_t c = at[i] + static_cast<int64_t>(rest % shape.box[i]);
+                inside = inside && c >= 0 && c < static_cast<int64_t>(shape.dims[i]);
+                from += c * step, step *= static_cast<int64_t>(shape.dims[i]);
+            }
+            f(e, inside ? from : -1);
+        }
+    }
+    std::vector<int32_t> numbers() const {
+        std::vector<int32_t> out{static_cast<int32_t>(all)};
+        out.insert(out.end(), at.begin(), at.end());
+        return out;
+    }
+    std::string what() const { return fmt::format("{} dimensions of {} bytes, swizzle {}, place {}", rank, bytes, swizzle, place); }
+};
+
+void each_box(const char* text, void (*trial)(size_t, size_t, size_t, int, TrialSet&), TrialSet& set) {
     for (size_t rank = 1; rank <= 5; ++rank) {
         std::string numbers, coordinates;
         for (size_t i = 0; i < rank; ++i) numbers += fmt::format(", int c{}", i), coordinates += fmt::format(", c{}", i);
-        set.kernels.push_back(filled(box_text, {{"rank", std::to_string(rank)}, {"numbers", numbers}, {"coordinates", coordinates}}));
+        set.kernels.push_back(filled(text, {{"rank", std::to_string(rank)}, {"numbers", numbers}, {"coordinates", coordinates}}));
         for (const size_t bytes : {1u, 2u, 4u, 8u})
             for (const size_t swizzle : {0u, 32u, 64u, 128u})
                 for (int place = 0; place < 5; ++place)
-                    if (rank > 1 || swizzle == 0) box_trial(rank, bytes, swizzle, place, set);
+                    if (rank > 1 || swizzle == 0) trial(rank, bytes, swizzle, place, set);
     }
 }
+
+void box_trial(size_t rank, size_t bytes, size_t swizzle, int place, TrialSet& set) {
+    const BoxTrial x(rank, bytes, swizzle, place);
+    const Bytes in = drawn_bytes(x.elements() * bytes);
+    Bytes wanted(x.all);
+    x.each([&](size_t e, int64_t from) {
+        for (size_t k = 0; from >= 0 && k < bytes; ++k) wanted[swizzled_byte(e * bytes + k, swizzle)] = in[static_cast<size_t>(from) * bytes + k];
+    });
+    set.trials.push_back(exact({.kernel = fmt::format("box_{}", rank), .what = x.what(), .block = 64, .shared = 32768 + 128, .inputs = {in}, .numbers = x.numbers(), .maps = {x.shape}}, wanted));
+}
+
+void box_trials(TrialSet& set) { each_box(box_text, box_trial, set); }
+
+// ---- boxes that go to a tensor
+
+const char* const store_text = R"(
+extern "C" __global__ void store_$rank(u8* out, int all, int bytes$numbers, ACU_MAP map) {
+    ACU_SHARED(u8, tile, 0, 32768);
+    const int t = threadIdx.x;
+    for (int i = t; i < all; i += blockDim.x) out[i] = 0;
+#if ACU_NATIVE
+    asm volatile("fence.proxy.async;" ::: "memory");  // the copy engine writes after that
+#endif
+    for (int i = t; i < bytes; i += blockDim.x) tile[i] = (u8)(7 * i + (i >> 8) + 1);
+    async_fence();
+    block_barrier();
+    if (t == 0) {
+        tensor_store(tile, map$coordinates);
+        tensor_stores_commit();
+        tensor_stores_read();
+    }
+    block_barrier();
+    for (int i = t; i < bytes; i += blockDim.x) tile[i] = 0;
+}
+)";
+
+void store_trial(size_t rank, size_t bytes, size_t swizzle, int place, TrialSet& set) {
+    const BoxTrial x(rank, bytes, swizzle, place);
+    Bytes wanted(x.elements() * bytes);    // what lies beside the box stays
+    x.each([&](size_t e, int64_t at) {
+        for (size_t k = 0; at >= 0 && k < bytes; ++k) {
+            const size_t i = swizzled_byte(e * bytes + k, swizzle);
+            wanted[static_cast<size_t>(at) * bytes + k] = static_cast<std::byte>(7 * i + (i >> 8) + 1);
+        }
+    });
+    std::vector<int32_t> numbers = x.numbers();
+    numbers.insert(numbers.begin(), static_cast<int32_t>(wanted.size()));
+    set.trials.push_back(exact({.kernel = fmt::format("store_{}", rank), .what = x.what(), .block = 64, .shared = 32768, .numbers = numbers, .maps = {x.shape}}, wanted));
+}
+
+void store_trials(TrialSet& set) { each_box(store_text, store_trial, set); }
 
 // ---- the same box to all blocks of a cluster, each of which asks for a part of its lines; then all say that they have read it
 
@@ -314,6 +381,7 @@ TrialSet copy_trials(const ir::Microkernel& m, const Target& target) {
     else if (m.id == "common.copy_async") async_trials(m, set);
     else if (m.id == "common.bulk_copy") bulk_trials(set);
     else if (m.id == "sm90.tensor_copy") box_trials(set);
+    else if (m.id == "sm90.tensor_store") store_trials(set);
     else if (m.id == "sm90.tensor_multicast") multicast_trials(set);
     else cluster_trials(m, set);
     return set;

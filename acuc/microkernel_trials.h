@@ -20,7 +20,7 @@ struct Trial {
     std::vector<std::vector<std::byte>> inputs = {};
     size_t output_bytes = 0;
     std::vector<int32_t> numbers = {};
-    std::vector<runtime::TensorMapShape> maps = {};    ///< of the first input, behind the numbers
+    std::vector<runtime::TensorMapShape> maps = {};    ///< of the first input, or of the output where there is none, behind the numbers
     std::function<std::string(std::span<const std::byte>)> fault = {};    ///< what is wrong with the output, compared with a scalar reference; empty: nothing
 };
 

@@ -345,13 +345,13 @@ static std::vector<ir::Value> assumed(const Planned& planned, const Subject& s) 
     return out;
 }
 
-/// Does the copy engine bring what a caller gave? Then addresses must be multiples of 16 bytes.
+/// Does the copy engine move what a caller gave? Then addresses must be multiples of 16 bytes.
 static bool wants_addresses(const ir::Program& kernels) {
     bool any = false;
     ir::for_each_block(kernels.body, [&](const ir::Block& b, Loc) {
         if (!ir::lower::moves_boxes(b)) return;
-        const ir::Decl* d = kernels.find(b.vals[0]->name);
-        any |= d && d->scope == ir::Scope::In;
+        const ir::Decl* d = kernels.find(ir::lower::stores_boxes(b) ? b.outs[0].tensor : b.vals[0]->name);
+        any |= d && d->scope != ir::Scope::Temp;
     });
     return any;
 }

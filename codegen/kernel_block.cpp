@@ -269,6 +269,8 @@ void KernelWriter::sync(const Sync& y) {
         case SyncOp::Barrier: return line("{}", barrier_);
         case SyncOp::CopyCommit: headers_.insert("async"); return line("copy_async_commit();");
         case SyncOp::CopyWait: headers_.insert("async"); return line("copy_async_wait<{}>();", y.key[0]->value);
+        case SyncOp::Fence: headers_.insert("async"); return line("async_fence();");
+        case SyncOp::StoreWait: return line("if ({} < 1) tensor_stores_read();", thread_name);
         case SyncOp::Take:
         case SyncOp::Pass: return turn(y);
         default: return ring_sync(y);

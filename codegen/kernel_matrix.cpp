@@ -80,50 +80,79 @@ std::string KernelWriter::map_of(const std::string& tensor, TensorBox box) {
     return names_.buffer(fmt::format("{}.map{}", tensor, number));
 }
 
-/// if (thread == 0) { ring_expect(x_t_full[…], 16384); tensor_copy(x_t + …, x_map0, x_t_full[…], 64 * k_o, 128 * m_o); }
-void KernelWriter::box_copy(const Block& b) {
+/// What of a tensor a tile holds, in pieces that the copy engine moves at once: as wide as the pattern of the tile's swizzle, at most 256 elements along each dimension.
+struct KernelWriter::Boxes {
+    struct Piece {
+        Index offset;             ///< in the tile, in elements
+        std::vector<Index> at;    ///< in the tensor, innermost first
+    };
+    TensorBox box;
+    int64_t bytes;    ///< of all pieces
+    std::vector<Piece> pieces;
+};
+
+/// `blocks` of a cluster move a part each.
+KernelWriter::Boxes KernelWriter::boxes_of(const Block& b, const Decl& tile, const std::vector<Index>& in_tensor, int64_t blocks) const {
     constexpr int64_t most = 256;    // elements of a box along a dimension: CUDA driver API, cuTensorMapEncodeTiled
-    for (const std::string& h : microkernels::find(b.via)->headers) headers_.insert(h);
-    const Value& load = b.vals[0];
-    const Decl &from = writer_.decl(load->name), &to = writer_.decl(b.outs[0].tensor);
-    const int64_t bytes = static_cast<int64_t>(info(from.type).bytes);
+    const int64_t bytes = static_cast<int64_t>(info(tile.type).bytes);
     IndexMap start;
     for (const Axis& a : b.axes) start.insert_or_assign(a.name, a.base);
-    TensorBox box{{}, to.swizzle};
+    TensorBox box{{}, tile.swizzle};
     std::vector<Index> at;    // innermost first
-    for (size_t i = load->subscripts.size(); i-- > 0;) {
-        const auto axis = std::ranges::find_if(b.axes, [&](const Axis& a) { return analysis::mentions(load->subscripts[i], a.name); });
+    for (size_t i = in_tensor.size(); i-- > 0;) {
+        const auto axis = std::ranges::find_if(b.axes, [&](const Axis& a) { return analysis::mentions(in_tensor[i], a.name); });
         box.sizes.push_back(axis == b.axes.end() ? 1 : analysis::normal(axis->size)->value);
-        at.push_back(analysis::normal(substitute(load->subscripts[i], start)));
+        at.push_back(analysis::normal(substitute(in_tensor[i], start)));
     }
-    std::vector<Index> place = b.outs[0].subscripts;    // a box fills the whole of a version
-    for (size_t i = 1; i < place.size(); ++i) place[i] = to.dims[i].origin;
     int64_t all = bytes;
     for (const int64_t n : box.sizes) all *= n;
-    const int64_t line_size = box.sizes[0], wide = to.swizzle ? std::min(line_size, to.swizzle / bytes) : line_size, lines = all / bytes / line_size;
+    const int64_t line_size = box.sizes[0], wide = tile.swizzle ? std::min(line_size, tile.swizzle / bytes) : line_size, lines = all / bytes / line_size;
     box.sizes[0] = wide;
     const auto cut = std::find_if(box.sizes.begin() + 1, box.sizes.end(), [&](int64_t n) { return n > most; });
     const auto outer = cut != box.sizes.end() ? cut : std::find_if(box.sizes.begin() + 1, box.sizes.end(), [](int64_t n) { return n > 1; });    // the long one, else the innermost of the others
-    const bool all_blocks = lower::is_multicast(b);    // each asks for its part of the lines
-    const int64_t deep = outer == box.sizes.end() ? 1 : *outer, mine = all_blocks ? deep / ranks_ : deep, piece = mine > most ? most : mine;
+    const int64_t deep = outer == box.sizes.end() ? 1 : *outer, mine = deep / blocks, piece = mine > most ? most : mine;
     if (outer != box.sizes.end()) *outer = piece;
     const int64_t step = std::accumulate(box.sizes.begin() + 1, box.sizes.begin() + static_cast<std::ptrdiff_t>(outer - box.sizes.begin()), wide, std::multiplies<>());    // elements from one of its points to the next
-    const std::string rank = lower::nest_of(loop_).back()->var;
+    const Index rank = blocks > 1 ? ir::name(lower::nest_of(loop_).back()->var) : constant(0);
     const size_t outer_at = static_cast<size_t>(outer - box.sizes.begin());
-    const std::string map = map_of(from.name, box), barrier = fmt::format("{}[{}]", names_.buffer(barriers_of(to.name) + ".full"), writer_.index(b.outs[0].subscripts[0]));
-    line("ring_expect({}, {});", barrier, all);
+    Boxes out{std::move(box), all, {}};
     for (int64_t p = 0; p < line_size / wide; ++p)
         for (int64_t q = 0; q < mine / piece; ++q) {
-            std::string coordinates = all_blocks ? fmt::format(", {}", (1 << ranks_) - 1) : "";
-            for (size_t i = 0; i < at.size(); ++i) {
-                Index c = at[i];
-                if (i == 0) c = c + constant(p * wide);
-                if (i == outer_at) c = c + constant(q * piece) + (all_blocks ? ir::name(rank) * constant(mine) : constant(0));
-                coordinates += fmt::format(", (int)({})", writer_.index(analysis::normal(c)));
-            }
-            const Index offset = analysis::normal(constant(p * wide * lines + q * piece * step) + (all_blocks ? ir::name(rank) * constant(mine * step) : constant(0)));
-            line("{}({}{}, {}, {}{});", all_blocks ? "tensor_multicast" : "tensor_copy", writer_.address(to.name, place), is_const(offset, 0) ? "" : fmt::format(" + {}", writer_.index(offset)), map, barrier, coordinates);
+            std::vector<Index> place = at;
+            place[0] = place[0] + constant(p * wide);
+            if (outer_at < place.size()) place[outer_at] = place[outer_at] + constant(q * piece) + rank * constant(mine);
+            for (Index& x : place) x = analysis::normal(x);
+            out.pieces.push_back({analysis::normal(constant(p * wide * lines + q * piece * step) + rank * constant(mine * step)), std::move(place)});
         }
+    return out;
+}
+
+std::string KernelWriter::numbers(const std::vector<Index>& at) {
+    std::string out;
+    for (const Index& x : at) out += fmt::format(", (int)({})", writer_.index(x));
+    return out;
+}
+
+/// if (thread == 0) { ring_expect(x_t_full[…], 16384); tensor_copy(x_t + …, x_map0, x_t_full[…], 64 * k_o, 128 * m_o); }
+/// if (thread == 0) { tensor_store(y_t, y_map2, 256 * n_o, 128 * m_o); tensor_stores_commit(); }
+void KernelWriter::box_copy(const Block& b) {
+    for (const std::string& h : microkernels::find(b.via)->headers) headers_.insert(h);
+    const bool stores = lower::stores_boxes(b), all_blocks = lower::is_multicast(b);
+    const Value& load = b.vals[0];
+    const std::string &tensor = stores ? b.outs[0].tensor : load->name, &name = stores ? load->name : b.outs[0].tensor;
+    const Decl& tile = writer_.decl(name);
+    const Boxes boxes = boxes_of(b, tile, stores ? b.outs[0].subscripts : load->subscripts, all_blocks ? ranks_ : 1);
+    std::vector<Index> place = stores ? load->subscripts : b.outs[0].subscripts;    // the whole of a tile, or of a version of a ring
+    for (size_t i = stores ? 0 : 1; i < place.size(); ++i) place[i] = tile.dims[i].origin;
+    const std::string map = map_of(tensor, boxes.box), barrier = stores ? "" : fmt::format("{}[{}]", names_.buffer(barriers_of(name) + ".full"), writer_.index(b.outs[0].subscripts[0]));
+    if (!stores) line("ring_expect({}, {});", barrier, boxes.bytes);
+    for (const Boxes::Piece& x : boxes.pieces) {
+        const std::string in_tile = writer_.address(name, place) + (is_const(x.offset, 0) ? "" : fmt::format(" + {}", writer_.index(x.offset)));
+        if (stores) line("tensor_store({}, {}{});", in_tile, map, numbers(x.at));
+        else if (all_blocks) line("tensor_multicast({}, {}, {}, {}{});", in_tile, map, barrier, (1 << ranks_) - 1, numbers(x.at));
+        else line("tensor_copy({}, {}, {}{});", in_tile, map, barrier, numbers(x.at));
+    }
+    if (stores) line("tensor_stores_commit();");
 }
 
 }  // namespace acu::codegen

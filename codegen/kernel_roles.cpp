@@ -29,7 +29,7 @@ static void asynchronous(const Role& role, std::set<std::string>& out) {
 /// Rings whose versions the tensor cores read past the registers, and those that the copy engine fills.
 void KernelWriter::by_engine(const Role& role) {
     for_each_block(role.body, [&](const Block& b, Loc) {
-        if (lower::moves_boxes(b)) boxes_.insert(b.outs[0].tensor);
+        if (lower::moves_boxes(b) && !lower::stores_boxes(b)) boxes_.insert(b.outs[0].tensor);
         if (lower::is_multicast(b)) multicast_.insert(b.outs[0].tensor);
         const Microkernel* m = lower::is_matrix_product(b) ? microkernels::find(b.via) : nullptr;
         if (m && m->group == ThreadGroup::Warpgroup)

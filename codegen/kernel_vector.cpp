@@ -223,14 +223,14 @@ void KernelWriter::vector_points(const Block& b, const std::vector<Value>& loads
             results[i] = names_.fresh(b.outs[i].tensor + "_v");
             line("{} {}[{}];", element_type(writer_.decl(b.outs[i].tensor).type), results[i], chunk.size);
         }
-    std::map<std::string, std::string> cells = redirected(b, results, offset);
     const std::string sum = own_sum(b);
-    if (!sum.empty()) cells.emplace(writer_.element(b.outs[0].tensor, b.outs[0].subscripts), sum);
     for (const auto& [node, text] : named) writer_.name_value(node, text);
     if (!best_of_chunk(b, offset)) {
         const size_t depth = depth_;
         axis_loop(b.axes[0]);
-        writer_.redirect(cells);
+        std::map<std::string, std::string> cells = redirected(b, results, offset);    // as they are written here
+        if (!sum.empty()) cells.emplace(writer_.element(b.outs[0].tensor, b.outs[0].subscripts), sum);
+        writer_.redirect(std::move(cells));
         statement(b);
         writer_.redirect({});
         depth_ = depth;

@@ -92,6 +92,9 @@ class KernelWriter {
     std::string operand(const ir::Value& load, const ir::Axis& terms) const;
     bool stores_by_quads(const ir::Loop& l);
     void stored_quad(const ir::Block& b, const std::string& start, const ir::Index& together, const std::string& thread, const std::string& words);
+    struct Boxes;
+    Boxes boxes_of(const ir::Block& b, const ir::Decl& tile, const std::vector<ir::Index>& in_tensor, int64_t blocks) const;
+    std::string numbers(const std::vector<ir::Index>& at);
     void box_copy(const ir::Block& b);
     std::string map_of(const std::string& tensor, TensorBox box);
 

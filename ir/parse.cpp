@@ -163,7 +163,7 @@ class Parser {
         if (is("for")) return loop();
         if (is("if")) return condition();
         if (is("roles") && is("{", 1)) return roles();
-        for (int i = 0; i <= static_cast<int>(SyncOp::CopyWait); ++i)
+        for (int i = 0; i <= static_cast<int>(SyncOp::StoreWait); ++i)
             if (const auto op = static_cast<SyncOp>(i); is(name_of(op)) && !is(":", 1)) return sync(op);
         return block();
     }

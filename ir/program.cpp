@@ -41,6 +41,8 @@ std::string_view name_of(SyncOp op) {
         case SyncOp::Barrier: return "barrier";
         case SyncOp::CopyCommit: return "copy_commit";
         case SyncOp::CopyWait: return "copy_wait";
+        case SyncOp::Fence: return "fence";
+        case SyncOp::StoreWait: return "store_wait";
     }
     return "?";
 }

@@ -113,8 +113,9 @@ struct Roles {
 
 /// `Acquire`: wait until the slot of this version is released by all readers; `Commit`: publish it; `Wait`: until it is committed; `Release`: give it back.
 /// `Take`, `Pass`: a turn, which one role holds at a time. Made by lowering: `Barrier`, of the threads of the block or role; `CopyCommit` closes a group of
-/// asynchronous copies of each thread, `CopyWait{n}` waits until at most n of them are on their way.
-enum class SyncOp { Acquire, Commit, Wait, Release, Take, Pass, Barrier, CopyCommit, CopyWait };
+/// asynchronous copies of each thread, `CopyWait{n}` waits until at most n of them are on their way; `Fence`: what threads wrote to shared memory is there for the copy engine;
+/// `StoreWait`: the copy engine has read what it stores.
+enum class SyncOp { Acquire, Commit, Wait, Release, Take, Pass, Barrier, CopyCommit, CopyWait, Fence, StoreWait };
 std::string_view name_of(SyncOp op);
 struct Sync {
     SyncOp op;

@@ -47,7 +47,7 @@ void exchanges(std::vector<Microkernel>& all) {
 
 void copies(std::vector<Microkernel>& all) {
     const MicrokernelOperand memory{"memory", {Scope::In, Scope::Out, Scope::Temp, Scope::Shared}, true};
-    const MicrokernelOperand to_shared{"shared_dst", {Scope::Shared}, true}, from_global{"global_src", {Scope::In, Scope::Temp}, false};
+    const MicrokernelOperand to_shared{"shared_dst", {Scope::Shared}, true}, from_global{"global_src", {Scope::In, Scope::Temp}, false}, to_global{"global_dst", {Scope::Out, Scope::Temp}, true}, from_shared{"shared_src", {Scope::Shared}, false};
     all.push_back({.id = "common.vector_copy", .function = "load_vector", .doc = "neighbouring elements between memory and registers in one access; store_vector for the other way", .kind = MicrokernelKind::Copy,
                    .targets = everywhere("LDG\\.E\\.128", "ld\\.global\\.(nc\\.)?v4\\.", "global_load_dwordx4"), .types = all_stored, .operands = {memory, value},
                    .bytes = {2, 4, 8, 16}, .resources = {.registers = 1}, .headers = {"group", "copy"}, .source = "PTX ISA, ld and st; AMD CDNA2 ISA, global_load_dwordx4"});
@@ -60,6 +60,9 @@ void copies(std::vector<Microkernel>& all) {
     all.push_back({.id = "sm90.tensor_copy", .function = "tensor_copy", .doc = "boxes of tensors of 1 to 5 dimensions to shared memory by the copy engine, counted by a ring barrier", .kind = MicrokernelKind::Copy,
                    .targets = sm_90a("UTMALDG", "cp\\.async\\.bulk\\.tensor"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
                    .headers = {"group", "async", "ring", "tensor_copy"}, .source = "PTX ISA, cp.async.bulk.tensor"});
+    all.push_back({.id = "sm90.tensor_store", .function = "tensor_store", .doc = "boxes of shared memory to tensors of 1 to 5 dimensions by the copy engine, as far as they lie inside", .kind = MicrokernelKind::Copy,
+                   .targets = sm_90a("UTMASTG", "cp\\.async\\.bulk\\.tensor"), .types = all_stored, .operands = {to_global, from_shared}, .alignment = 16,
+                   .headers = {"group", "async", "ring", "tensor_copy", "tensor_store"}, .source = "PTX ISA, cp.async.bulk.tensor"});
     all.push_back({.id = "sm90.tensor_multicast", .function = "tensor_multicast", .doc = "boxes of tensors to the shared memory of all blocks of a cluster: each block asks for a part", .kind = MicrokernelKind::Copy,
                    .targets = sm_90a("UTMALDG", "multicast::cluster"), .types = all_stored, .operands = {to_shared, from_global}, .alignment = 16, .resources = {.scratch_bytes = 8},
                    .headers = {"group", "async", "cluster", "ring", "tensor_copy", "multicast"}, .source = "PTX ISA, cp.async.bulk.tensor"});

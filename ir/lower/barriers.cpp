@@ -16,9 +16,10 @@ struct Seen {
     analysis::Touch touch;
     std::string mapping;
     bool async = false;
+    bool engine = false;    ///< a read by the copy engine
     int64_t age = 0;    ///< iterations of the innermost loop ago
     std::string text() const {
-        std::string s = fmt::format("{} {} {} {} {}", touch.tensor, touch.write, async, age, mapping);
+        std::string s = fmt::format("{} {} {} {} {} {}", touch.tensor, touch.write, async, engine, age, mapping);
         for (const Index& i : touch.subscripts) s += " " + print(i);
         for (const Index& i : touch.version) s += " {" + print(i);
         return s;
@@ -50,7 +51,9 @@ class Placement {
 
     Body run(const Body& stmts) {
         Pending none;
-        return body(stmts, none);
+        Body out = body(stmts, none);
+        if (!has_roles(stmts) && any_inside(stmts, [](const Stmt& s) { const auto* b = std::get_if<Block>(&s->node); return b && stores_boxes(*b); })) out.push_back(make_stmt({}, Sync{SyncOp::StoreWait}));    // its memory ends with the block
+        return out;
     }
 
   private:
@@ -69,7 +72,8 @@ class Placement {
             for (analysis::Touch& t : analysis::touches(*b)) {
                 if (!shared(t.tensor)) continue;
                 const bool async = t.write && b->via == copy_async;
-                out.push_back({normalised(std::move(t)), is_matrix_product(*b) ? "" : mapping, async});    // a fragment's cells are read by other threads than those of the sums
+                const bool engine = !t.write && stores_boxes(*b);
+                out.push_back({normalised(std::move(t)), is_matrix_product(*b) ? "" : mapping, async, engine});    // a fragment's cells are read by other threads than those of the sums
             }
             return;
         }
@@ -139,7 +143,7 @@ class Placement {
         seen_in(s, l ? mapping_of(*l) : "", mine);
         separate(s, mine, pending, out);
         const auto* b = std::get_if<Block>(&s->node);
-        if (b && meets_in_block(*b) && collectives_meet_) pending.clear();
+        if (b && meets_in_block(*b) && collectives_meet_) std::erase_if(pending, [](const auto& x) { return !x.second.engine; });
         for (Seen& x : mine) add(pending, std::move(x));
         out.push_back(s);
     }
@@ -150,17 +154,21 @@ class Placement {
     }
 
     void separate(const Stmt& s, const std::vector<Seen>& mine, Pending& pending, Body& out) const {
-        bool any = false, async = false;
+        bool any = false, async = false, for_engine = false, by_engine = false;
         for (const Seen& x : mine)
             for (const auto& [key, before] : pending)
-                if (conflict(before, x)) any = true, async |= before.async;
+                if (conflict(before, x)) any = true, async |= before.async, for_engine |= x.engine, by_engine |= before.engine;
         if (!any) return;
+        if (for_engine) out.push_back(make_stmt(s->loc, Sync{SyncOp::Fence}));
+        if (by_engine) out.push_back(make_stmt(s->loc, Sync{SyncOp::StoreWait}));
         if (async) out.push_back(make_stmt(s->loc, Sync{SyncOp::CopyWait, {}, {constant(in_flight(mine))}}));
         out.push_back(make_stmt(s->loc, Sync{SyncOp::Barrier}));
         const bool some_left = !async || in_flight(mine) > 0;
         Pending still;    // copies that are on their way stay so
-        for (auto& [key, x] : pending)
-            if (x.async && some_left && later(x) && std::ranges::none_of(mine, [&](const Seen& m) { return conflict(x, m); })) still.emplace(key, std::move(x));
+        for (auto& [key, x] : pending) {
+            const bool on_its_way = x.async && some_left && later(x) && std::ranges::none_of(mine, [&](const Seen& m) { return conflict(x, m); });
+            if (on_its_way || (x.engine && !by_engine)) still.emplace(key, std::move(x));
+        }
         pending = std::move(still);
     }
 
@@ -234,7 +242,7 @@ class Placement {
     void meet_before_copies(const Stmt& s, Pending& pending, Body& out) const {
         out.push_back(make_stmt(s->loc, Sync{SyncOp::CopyWait, {}, {constant(groups_.back().distance - 1)}}));
         out.push_back(make_stmt(s->loc, Sync{SyncOp::Barrier}));
-        std::erase_if(pending, [&](const auto& x) { return !x.second.async || x.second.touch.version.size() != 1 || !is_ahead(x.second); });
+        std::erase_if(pending, [&](const auto& x) { return !x.second.engine && (!x.second.async || x.second.touch.version.size() != 1 || !is_ahead(x.second)); });
     }
     bool is_ahead(const Seen& x) const {
         const Index d = analysis::normal(x.touch.version[0] - ir::name(groups_.back().loop));
@@ -263,7 +271,7 @@ class Placement {
             Placement inside = *this;
             inside.collectives_meet_ = role.threads > warp_;
             inside.groups_.clear();
-            role.body = inside.run(role.body);
+            role.body = inside.run(role.body);    // with a wait for what is stored at its end
         }
         pending.clear();
         out.push_back(with_node(s, std::move(n)));

@@ -14,7 +14,8 @@ bool is_matrix_product(const Block& b) {
     return dot != std::string::npos && std::ranges::any_of(std::array{".mma_", ".wgmma_", ".mfma_"}, [&](const char* word) { return b.via.compare(dot, std::string_view(word).size(), word) == 0; });
 }
 
-bool moves_boxes(const Block& b) { return b.via == "sm90.tensor_copy" || is_multicast(b); }
+bool moves_boxes(const Block& b) { return b.via == "sm90.tensor_copy" || is_multicast(b) || stores_boxes(b); }
+bool stores_boxes(const Block& b) { return b.via == "sm90.tensor_store"; }
 bool is_multicast(const Block& b) { return b.via == "sm90.tensor_multicast"; }
 
 bool is_collective_scan(const Block& b) {

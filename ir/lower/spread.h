@@ -14,6 +14,8 @@ bool is_matrix_product(const Block& b);
 bool moves_boxes(const Block& b);
 /// The same to all blocks of a cluster.
 bool is_multicast(const Block& b);
+/// Moves boxes from shared memory to a tensor.
+bool stores_boxes(const Block& b);
 /// One that holds barriers of the block.
 bool meets_in_block(const Block& b);
 

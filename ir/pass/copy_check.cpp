@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <cmath>
 
 #include "ir/pass/bind_check.h"
@@ -23,7 +24,7 @@ class CopyCheck {
         need(to_->type == from_->type, "bind.type", fmt::format("`{}` turns {} into {}, but `{}` moves elements as they are", b_.label, name_of(from_->type), name_of(to_->type), m_.id), "", loc());
         check_type(m_, b_, *to_, loc());
         scopes();
-        if (m_.function == "tensor_copy" || m_.function == "tensor_multicast") return boxes();
+        if (m_.function == "tensor_copy" || m_.function == "tensor_multicast" || m_.function == "tensor_store") return boxes();
         fills();
         width();
     }
@@ -89,56 +90,78 @@ class CopyCheck {
         if (points > 1) neighbours(*last, points, m_.alignment ? std::max<int64_t>(1, m_.alignment / size) : points);
     }
 
-    /// A box of the source becomes the whole of the target, dimension by dimension; what lies outside of the source becomes zero.
-    void boxes() const {
+    /// What comes from a tensor: zeros where the box lies outside.
+    void box_is_filled() const {
         fills();
         if (m_.function == "tensor_multicast") shared_by_cluster();
         shape(b_.guards.empty() && b_.vals[0]->op == Op::Load && (!load_->args.empty() || inside()), fmt::format("`{}` leaves out points, but `{}` fills boxes", b_.label, m_.id), "pad it first");
-        shape(!from_->strided, fmt::format("the strides of `{}` are the caller's", from_->name), "require a contiguous tensor");
-        shape(from_->dims.size() <= 5, fmt::format("`{}` has {} dimensions, more than 5", from_->name, from_->dims.size()));
-        const auto bytes = static_cast<int64_t>(info(from_->type).bytes), unit = std::max<int64_t>(1, m_.alignment / bytes);
+        shape(!std::signbit(load_->args.empty() ? 0 : load_->args[0]->number), "the copy engine fills with zeros, not with -0");
+    }
+
+    /// What goes to a tensor: all of the box that lies inside, and nothing else is left out. Nobody else in the kernel looks at it.
+    void box_is_stored() const {
+        shape(b_.vals[0]->op == Op::Load && load_->args.empty(), fmt::format("`{}` fills points, but `{}` moves what is there", b_.label, m_.id));
+        for (const Value& g : b_.guards) {
+            const auto x = comparison(g);
+            const bool of_bounds = x && std::ranges::any_of(std::views::iota(size_t{0}, to_->dims.size()), [&](size_t i) { return same(normal(x->right - x->left), normal(to_->dims[i].size - b_.outs[0].subscripts[i])); });
+            shape(of_bounds, fmt::format("`{}` leaves out points inside of `{}`", b_.label, to_->name));
+        }
+        for_each_place(p_, [&](const Place& x) {
+            const Block* b = as_block(x.stmt);
+            if (b && !at_.above.empty() && std::ranges::find(x.above, at_.above.front()) != x.above.end()) shape(!tensors_read(*b).contains(to_->name), fmt::format("`{}` reads `{}` in the kernel that stores it", b->label, to_->name));
+        });
+    }
+
+    /// A box of the tensor is the whole of the tile, dimension by dimension.
+    void boxes() const {
+        const bool stores = m_.function == "tensor_store";
+        stores ? box_is_stored() : box_is_filled();
+        const Decl &tensor = *(stores ? to_ : from_), &tile = *(stores ? from_ : to_);
+        const std::vector<Index>&in_tensor = stores ? b_.outs[0].subscripts : load_->subscripts, &in_tile = stores ? load_->subscripts : b_.outs[0].subscripts;
+        shape(!tensor.strided, fmt::format("the strides of `{}` are the caller's", tensor.name), "require a contiguous tensor");
+        shape(tensor.dims.size() <= 5, fmt::format("`{}` has {} dimensions, more than 5", tensor.name, tensor.dims.size()));
+        const auto bytes = static_cast<int64_t>(info(tensor.type).bytes), unit = std::max<int64_t>(1, m_.alignment / bytes);
         size_t next = 0;    // of the target's dimensions
         std::set<std::string> seen;
         int wide = 0;    // axes that are cut into several boxes
-        shape(affine_in_last(), fmt::format("`{}` does not run through neighbours of `{}`", b_.label, from_->name));
-        shape(!std::signbit(load_->args.empty() ? 0 : load_->args[0]->number), "the copy engine fills with zeros, not with -0");
-        for (size_t i = 0; i < from_->dims.size(); ++i) {
-            const Index& s = load_->subscripts[i];
-            shape(is_const(from_->dims[i].origin, 0) && !mentions_load(s), fmt::format("`{}` is read at {}, which no map describes", from_->name, print(s)));
+        shape(affine_in_last(in_tensor.back()), fmt::format("`{}` does not run through neighbours of `{}`", b_.label, tensor.name));
+        for (size_t i = 0; i < tensor.dims.size(); ++i) {
+            const Index& s = in_tensor[i];
+            shape(is_const(tensor.dims[i].origin, 0) && !mentions_load(s), fmt::format("`{}` is reached at {}, which no map describes", tensor.name, print(s)));
             const Axis* a = nullptr;
             for (const Axis& x : b_.axes)
-                if (mentions(s, x.name)) shape(!a, fmt::format("`{}` is read along two axes in one dimension", from_->name)), a = &x;
+                if (mentions(s, x.name)) shape(!a, fmt::format("`{}` is read along two axes in one dimension", tensor.name)), a = &x;
             if (!a) continue;
-            shape(seen.insert(a->name).second, fmt::format("`{}` subscripts two dimensions of `{}`", a->name, from_->name));
+            shape(seen.insert(a->name).second, fmt::format("`{}` subscripts two dimensions of `{}`", a->name, tensor.name));
             const auto along = affine(s, a->name);
-            shape(along && is_const(along->coefficient, 1), fmt::format("`{}` is not read along neighbours of `{}`", from_->name, a->name));
+            shape(along && is_const(along->coefficient, 1), fmt::format("`{}` is not read along neighbours of `{}`", tensor.name, a->name));
             const auto n = constant_value(normal(a->size));
             shape(n.has_value(), fmt::format("the box of `{}` has no size known at compile time", b_.label), "tile it");
-            while (next < to_->dims.size() && !is_name(b_.outs[0].subscripts[next], a->name)) ++next;
-            shape(next < to_->dims.size() && same(a->base, to_->dims[next].origin) && same(a->size, to_->dims[next].size), fmt::format("`{}` does not lie in `{}` as in `{}`", a->name, to_->name, from_->name), "stage it in the order of the source");
-            const bool inner = i + 1 == from_->dims.size();
+            while (next < tile.dims.size() && !is_name(in_tile[next], a->name)) ++next;
+            shape(next < tile.dims.size() && same(a->base, tile.dims[next].origin) && same(a->size, tile.dims[next].size), fmt::format("`{}` does not lie in `{}` as in `{}`", a->name, tile.name, tensor.name), "stage it in the order of the source");
+            const bool inner = i + 1 == tensor.dims.size();
             wide += !inner && *n > 256;
             shape(*n > 0 && (wide < 2 || *n <= 256), fmt::format("`{}` copies more than 256 points along two axes", b_.label), "tile one of them");
             const Index start = normal(ir::substitute(s, {{a->name, a->base}}));
-            shape(!inner || whole(start, unit), fmt::format("`{}` is read from {} on along its neighbours, no multiple of 16 bytes", from_->name, print(start)), "tile by a multiple");
+            shape(!inner || whole(start, unit), fmt::format("`{}` is read from {} on along its neighbours, no multiple of 16 bytes", tensor.name, print(start)), "tile by a multiple");
             shape(!inner || *n % unit == 0, fmt::format("lines of {} elements are no multiple of 16 bytes", *n));
             shape(inner || *n <= 256 || *n % 256 == 0, fmt::format("{} points along `{}` are more than a box has", *n, a->name), "tile it by 256");
         }
-        shape(seen.size() == b_.axes.size(), fmt::format("`{}` has axes along which `{}` does not lie", b_.label, from_->name));
-        for (size_t i = 0; i < to_->dims.size(); ++i)
-            shape(std::ranges::any_of(b_.axes, [&](const Axis& x) { return is_name(b_.outs[0].subscripts[i], x.name); }) || is_const(normal(to_->dims[i].size), 1), fmt::format("`{}` fills a part of `{}`", b_.label, to_->name), "stage what is copied");
-        for (size_t i = 0; i + 1 < from_->dims.size(); ++i) {
+        shape(seen.size() == b_.axes.size(), fmt::format("`{}` has axes along which `{}` does not lie", b_.label, tensor.name));
+        for (size_t i = 0; i < tile.dims.size(); ++i)
+            shape(std::ranges::any_of(b_.axes, [&](const Axis& x) { return is_name(in_tile[i], x.name); }) || is_const(normal(tile.dims[i].size), 1), fmt::format("`{}` fills a part of `{}`", b_.label, tile.name), "stage what is copied");
+        for (size_t i = 0; i + 1 < tensor.dims.size(); ++i) {
             Index stride = constant(1);
-            for (size_t k = i + 1; k < from_->dims.size(); ++k) stride = stride * from_->dims[k].size;
-            shape(whole(stride, unit), fmt::format("neighbours along dimension {} of `{}` are {} elements apart, no multiple of 16 bytes", i, from_->name, print(normal(stride))), fmt::format("state the fact `{} % {} == 0`, or copy without the copy engine", print(from_->dims.back().size), unit));
+            for (size_t k = i + 1; k < tensor.dims.size(); ++k) stride = stride * tensor.dims[k].size;
+            shape(whole(stride, unit), fmt::format("neighbours along dimension {} of `{}` are {} elements apart, no multiple of 16 bytes", i, tensor.name, print(normal(stride))), fmt::format("state the fact `{} % {} == 0`, or copy without the copy engine", print(tensor.dims.back().size), unit));
         }
-        const auto line = constant_value(normal(to_->dims.back().size));
-        shape(line && (to_->swizzle ? to_->panels || *line * bytes == to_->swizzle : *line <= 256), fmt::format("the lines of `{}` are longer than its swizzle pattern", to_->name), "swizzle it with `panels = yes`");
-        shape(to_->swizzle_rows == 1, fmt::format("`{}` permutes several rows alike", to_->name));
+        const auto line = constant_value(normal(tile.dims.back().size));
+        shape(line && (tile.swizzle ? tile.panels || *line * bytes == tile.swizzle : *line <= 256), fmt::format("the lines of `{}` are longer than its swizzle pattern", tile.name), "swizzle it with `panels = yes`");
+        shape(tile.swizzle_rows == 1, fmt::format("`{}` permutes several rows alike", tile.name));
     }
 
-    bool affine_in_last() const {
-        return std::ranges::any_of(b_.axes, [&](const Axis& a) { return mentions(load_->subscripts.back(), a.name); });
+    bool affine_in_last(const Index& last) const {
+        return std::ranges::any_of(b_.axes, [&](const Axis& a) { return mentions(last, a.name); });
     }
 
     /// All blocks of the cluster want the same box.

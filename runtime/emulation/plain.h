@@ -34,6 +34,9 @@ void mbar_wait(uint32_t bar, uint32_t parity, const void* site);
 bool mbar_test(uint32_t bar, uint32_t parity, const void* site);   ///< try_wait: another thread runs first when it answers no
 void tensor_load(uint32_t dst, const acu::TensorMap* m, int c0, int c1, uint32_t bar, uint32_t cta_mask, const void* site);
 void tensor_load_nd(uint32_t dst, const acu::TensorMap* m, const int* coordinates, uint32_t bar, uint32_t cta_mask, const void* site);
+/// The box goes from shared memory to the tensor, as far as it lies inside; nobody may write where it stands until the thread waits for that.
+void tensor_store_nd(const acu::TensorMap* m, const int* coordinates, uint32_t src, const void* site);
+void tensor_stores_read();
 /// cp.async.bulk from global to shared memory, without a map.
 void bulk_load(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar, const void* site);
 void proxy_fence();  ///< fence.proxy.async

@@ -22,4 +22,5 @@
 #include "microkernels/sm90/tensor_copy.cuh"
 #include "microkernels/sm90/multicast.cuh"
 #include "microkernels/sm90/registers.cuh"
+#include "microkernels/sm90/tensor_store.cuh"
 #include "microkernels/sm90/wgmma.cuh"

@@ -139,6 +139,7 @@ void check_exit(Thread* t) {
         if (m.op && m.mask >> t->lane & 1) fail("emu.divergent-warp", m.site, "ends while other lanes of its warp wait for it in {}", m.op);
     for (const auto& [id, b] : c.named)
         if (std::ranges::find(b.waiting, t->warp, &Thread::warp) != b.waiting.end()) fail("emu.divergent-barrier", b.site, "ends while threads of its warp wait at barrier {} in {}", id, place_of(b.site).text);
+    if (!t->boxes_read.empty()) fail("emu.missing-wait", t->site, "ends while the copy engine may still read {} boxes that it stores", t->boxes_read.size());
     if (!t->copies.empty()) fail("emu.missing-wait", t->copies[0].site, "ends with {} asynchronous copies that it did not wait for", t->copies.size());
     if (!t->wgmmas.empty()) fail("emu.missing-wait", t->wgmmas[0].site, "ends with the results of a wgmma not waited for");
 }
@@ -165,6 +166,7 @@ void start_thread(Thread& t, Cta& c, int index, uint32_t block) {
     t.waiting = nullptr;
     t.epoch = t.fenced = t.copy_group = t.copies_started = t.wgmma_group = 0;
     t.copies.clear();
+    t.boxes_read.clear();
     t.wgmmas.clear();
     t.accumulators.clear();
     t.thread = dim3{static_cast<unsigned>(index), 0, 0};

@@ -260,6 +260,35 @@ void bulk_load(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar, cons
     start_copy(k, site);
 }
 
+void tensor_store_nd(const acu::TensorMap* m, const int* coordinates, uint32_t src, const void* site) {
+    if (m->rank < 1 || m->rank > 5 || !m->element) fail("emu.bounds", site, "copies through something that is no tensor map");
+    if (coordinates[0] * m->element % 16) fail("emu.misaligned", site, "stores a box from {} on along its lines, no multiple of 16 bytes", coordinates[0]);
+    Thread* t = machine.running;
+    const uint32_t from = src & 0xffffff;
+    if (from % 128) fail("emu.misaligned", site, "stores a box from shared address {}, which is no multiple of 128", from);
+    uint8_t* base = window(t->cta);
+    each_element(*m, coordinates, [&](uint32_t offset, const uint8_t* p) {
+        if (!p) return;
+        uint8_t* at = base + swizzled(from + offset, m->swizzle);
+        check_shared(t, at, m->element, Access::Read, site, false);
+        each_cell(at, m->element, [&](const Cell& c) {
+            if (c.generic && c.init && c.writer < machine.copy_agent && c.write_clock > machine.threads[c.writer]->fenced)
+                fail("emu.missing-fence", site, "stores {} by the copy engine, written by thread {} without fence.proxy.async behind it", shared_name(at), machine.threads[c.writer]->index);
+        });
+        uint8_t* to = const_cast<uint8_t*>(p);
+        check_global(t, to, m->element, Access::Write, site);
+        std::memcpy(to, at, m->element);
+    });
+    each_cell(base + from, box_bytes(*m), [](Cell& c) { ++c.async_readers; });
+    t->boxes_read.emplace_back(from, box_bytes(*m));
+}
+
+void tensor_stores_read() {
+    Thread* t = machine.running;
+    for (const auto& [from, bytes] : t->boxes_read) each_cell(window(t->cta) + from, bytes, [](Cell& c) { --c.async_readers; });
+    t->boxes_read.clear();
+}
+
 void proxy_fence() { machine.running->fenced = clock_of(machine.running)++; }
 
 }  // namespace emu

@@ -114,7 +114,7 @@ void check_state(const SharedAccess& a, const Cell& c) {
     if ((c.valid & a.mask) != a.mask) outside_shared(a);
     if (c.in_flight) fail("emu.missing-wait", a.site, "{} {} while the copy issued in {} is unfinished", verb(a.kind), shared_name(a.p), place_of(site_of(c.in_flight)).text);
     if (a.kind == Access::Read && (c.init & a.mask) != a.mask) fail("emu.uninitialised", a.site, "reads {} at {}, which nothing wrote", bytes_text(a.size), shared_name(a.p));
-    if (a.kind != Access::Read && c.async_readers) fail("emu.missing-wait", a.site, "{} {} while an unfinished wgmma reads it", verb(a.kind), shared_name(a.p));
+    if (a.kind != Access::Read && c.async_readers) fail("emu.missing-wait", a.site, "{} {} while an unfinished wgmma or store of the copy engine reads it", verb(a.kind), shared_name(a.p));
 }
 
 /// Which of the two reader slots to take: the thread's own, a free one, one that is ordered before, or either.

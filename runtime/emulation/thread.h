@@ -66,6 +66,7 @@ struct Thread : emu::View {
     Clocks clocks;
     uint32_t fenced;      ///< its own stores up to this clock are visible to the copy engine and to wgmma
     std::vector<PendingCopy> copies;
+    std::vector<std::pair<uint32_t, uint32_t>> boxes_read;    ///< where in shared memory, and bytes: the copy engine stores them
     uint32_t copy_group, copies_started;
     std::vector<PendingWgmma> wgmmas;
     std::vector<Accumulator> accumulators;

@@ -58,6 +58,18 @@ def other_addresses_have_other_kernels(c: Cli) -> None:
     require("if (is_multiple(a->data, 16) && is_multiple(b->data, 16)" in text and "warpgroup_tile<Operand" in text and "mma_tile<Operand" in text, "the copy engine's kernel has no other behind it")
 
 
+@test
+def warpgroups_take_turns_and_registers(c: Cli) -> None:
+    """Few terms and heavy ends: one warpgroup ends its tile while another multiplies. The role that copies leaves its registers to those that multiply where the block is alone."""
+    for sizes, turns, shares in (("M=8192,N=4096,K=1024", True, True), ("M=4096,N=4096,K=14336", False, True), ("M=16,N=14336,K=4096", False, False)):
+        c.run("compile", c.file(product("nt")), "--target", "sm_90a", "--set", f"T=f16,{sizes}", "-o", c.folder / sizes).expect(0)
+        text = (c.folder / sizes / "matmul.cu").read_text()
+        plan = json.loads((c.folder / sizes / "matmul.plan.json").read_text())
+        require(any(d["pass"] == "ping_pong" for d in plan["decisions"]) == turns, f"{sizes}: turns")
+        for sign in ("set_registers<232, true>();", "set_registers<40, false>();", "__launch_bounds__(384, 1)"):
+            require((sign in text) == shares, f"{sizes}: {sign}")
+
+
 COMPUTED = """op dequantised<T: f16 | bf16>(x: T[M, K], w: i8[N, K], s: T[N]) -> y: T[M, N] {
   acc[m, n] = sum(k) x[m, k] * w[n, k]
   y[m, n] = acc[m, n] * s[n]
