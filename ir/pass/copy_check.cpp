@@ -127,7 +127,7 @@ class CopyCheck {
         shape(affine_in_last(in_tensor.back()), fmt::format("`{}` does not run through neighbours of `{}`", b_.label, tensor.name));
         for (size_t i = 0; i < tensor.dims.size(); ++i) {
             const Index& s = in_tensor[i];
-            shape(is_const(tensor.dims[i].origin, 0) && !mentions_load(s), fmt::format("`{}` is reached at {}, which no map describes", tensor.name, print(s)));
+            shape(is_const(tensor.dims[i].origin, 0) && !mentions_load(s), fmt::format("`{}` is {} at {}, which no map describes", tensor.name, stores ? "written" : "read", print(s)));
             const Axis* a = nullptr;
             for (const Axis& x : b_.axes)
                 if (mentions(s, x.name)) shape(!a, fmt::format("`{}` is read along two axes in one dimension", tensor.name)), a = &x;

@@ -370,3 +370,42 @@ extern "C" __global__ void k(const __grid_constant__ acu::TensorMap map, float* 
         CHECK(out[i] == (row < 32 && column < 32 ? static_cast<float>(row * 32 + column) : 0.f));
     }
 }
+
+/// A box of 8 lines of 32 floats that goes to the last lines of a tensor of 32 x 32, of which half a box lies outside; `fence`, `rest`: of the kernel.
+static Status stored_box(const std::string& fence, const std::string& rest, std::vector<float>& out) {
+    const auto device = open_device({DeviceId::Kind::Emulated, 0, "sm_90a"}, {});
+    REQUIRE(device);
+    const auto y = (*device)->allocate(4096);
+    out.assign(1024, -1.f);
+    REQUIRE((*y)->upload(std::as_bytes(std::span(out))));
+    const std::vector<uint64_t> dims{32, 32}, strides{128};
+    const std::vector<uint32_t> box{32, 8};
+    const auto map = emulation::encode_tensor_map((*y)->address(), {.dims = dims, .strides = strides, .box = box, .element_bytes = 4, .swizzle_bytes = 128});
+    REQUIRE(map);
+    const std::string text = whole_text("group copy async ring tensor_copy tensor_store", R"(
+extern "C" __global__ void k(const __grid_constant__ acu::TensorMap map) {
+    ACU_SHARED(float, tile, 0, 256);
+    const int t = threadIdx.x;
+    for (int i = t; i < 256; i += 64) tile[i / 32 * 32 + ((i % 32 / 4) ^ (i / 32)) * 4 + i % 4] = (float)i;
+)" + fence + R"(
+    block_barrier();
+    if (t == 0) tensor_store(tile, map, 0, 28), tensor_stores_commit();
+)" + rest + "}");
+    const auto module = (*device)->load(text, "k.cu");
+    REQUIRE_MESSAGE(module, (module ? "" : module.why().message + module.why().notes[0].text));
+    const Status done = (*device)->launch(**module, {"k", 1, 64, {*map}, 1024, 1});
+    if (done) REQUIRE((*y)->download(std::as_writable_bytes(std::span(out))));
+    return done;
+}
+
+TEST_CASE("emulation: the copy engine stores a box") {
+    if (!compiler_here()) return;
+    const std::string fence = "    async_fence();", read = "    if (t == 0) tensor_stores_read();\n", again = "    block_barrier();\n    tile[t] = 0;\n";
+    std::vector<float> out;
+    const Status done = stored_box(fence, read + again, out);
+    REQUIRE_MESSAGE(done, (done ? "" : done.why().message));
+    for (size_t i = 0; i < out.size(); ++i) CHECK(out[i] == (i < 28 * 32 ? -1.f : static_cast<float>(i - 28 * 32)));
+    CHECK(stored_box("", read + again, out).why().code == "emu.missing-fence");
+    CHECK(stored_box(fence, again + read, out).why().code == "emu.missing-wait");    // written while it is read
+    CHECK(stored_box(fence, "", out).why().code == "emu.missing-wait");              // its memory ends
+}
