@@ -104,7 +104,7 @@ class ProductKernel {
             const bool whole = along % (t.groups_of_rows * m.matrix.rows) == 0 && across % (t.groups_of_columns * m.matrix.columns) == 0;
             if (!products_[0].segments.empty() && t.cluster > 1) return true;
             if (t.turns > 1 && s.terms <= t.depth) return true;    // nothing to take turns in
-            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > most_sums(s) * threads;
+            return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > most_sums(t, s) * threads;
         });
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
         if (all.size() > 3) all.resize(3);
@@ -115,7 +115,7 @@ class ProductKernel {
     bool promotes() const { return microkernel().function == "warpgroup_promoted_tile"; }
 
     /// Of a thread: the rest of its registers is for addresses, and for what a tile ends with.
-    static int64_t most_sums(const ProductSizes& s) { return s.operations > 8 ? 144 : 192; }
+    static int64_t most_sums(const ProductTile& t, const ProductSizes& s) { return t.turns > 1 && s.operations <= 8 ? 160 : 128; }
 
     /// Registers for the sums of a tile, of all its threads.
     int64_t sums_of(const ProductTile& t) const {
@@ -181,9 +181,8 @@ class ProductKernel {
         for (const int64_t cluster : {1, 2})
             for (const int64_t columns : {256, 192, 160, 128, 96, 64})
                 if (columns % (8 * products) == 0) out.push_back({128, columns / products, depth, 2, 1, false, cluster});
-        for (const int64_t cluster : {1, 2})
-            for (const int64_t columns : {64, 96, 128, 144, 160, 176, 192})
-                if (products == 1) out.push_back({128, columns, depth, 1, 1, false, cluster, 2});    // ptxas finds no registers for the sums of several
+        for (const int64_t columns : {64, 96, 128, 160})
+            if (products == 1 && !promotes()) out.push_back({128, columns, depth, 1, 1, false, 1, 2});    // ptxas finds no registers for the sums of several
         for (const int64_t columns : {128, 192}) out.push_back({256, columns, depth, 2, 1});
         for (const int64_t columns : {256, 128, 64, 32}) out.push_back({64, columns, depth, 1, 1});
         for (const int64_t few : {16, 32, 64, 128})
@@ -374,7 +373,8 @@ class ProductKernel {
         const Draft before = d_;
         const std::string tile = pass::unique_name(d_.program(), result + ".t"), store = pass::unique_name(d_.program(), result + ".store");
         const bool kept = step("keep", {result}, {{"at", home}, {"in", std::string("shared")}}, "the tile is stored from shared memory") && swizzled_panels(tile);
-        const bool fits = kept && (d_.target().shared_bytes - not_for_tiles - bytes_of({tile})) / stage_bytes(t) >= 3;
+        constexpr int64_t stages = 5, few_terms = 2;    // that the tiles of the factors need to be there in time
+        const bool fits = kept && (sizes_.terms <= few_terms * t.depth || (d_.target().shared_bytes - not_for_tiles - bytes_of({tile})) / stage_bytes(t) >= stages);
         if (fits && step("bind_copy", {store}, {{"via", std::string("sm90.tensor_store")}}, "the copy engine stores boxes while the next tile is multiplied")) results_.push_back(tile);
         else d_ = before;
     }

@@ -211,19 +211,23 @@ void prepare_factors(Draft& d) {
 
 double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& target) {
     // Of an H200: multiplications of 16-bit factors a cycle and multiprocessor; bytes from the L2 cache and from memory; lanes; what the end of a tile of 128 x 256 takes.
-    // Hand-written kernels: 1024 cycles for 128 x 256 x 64, 2200 for its end. Sustained, joules count, which bytes from the L2 cache cost, too.
-    constexpr double products_a_cycle = 2048, l2_bytes = 48, memory_bytes = 19, lanes = 128, end_of_tile = 2200.0 / (128 * 256), each_tile = 1500, start = 1500, of_energy = 0.1;
+    // Hand-written kernels: 1024 cycles for 128 x 256 x 64, 2200 for its end.
+    constexpr double products_a_cycle = 2048, memory_bytes = 19, lanes = 128, end_of_tile = 2200.0 / (128 * 256), each_tile = 1500, start = 1500;
+    const double l2_bytes = t.turns > 1 ? 56 : 48;    // where roles end tiles in turn, loads never pause
     const auto ceil = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
     const int64_t tiles = ceil(s.rows, t.rows * t.cluster) * t.cluster * ceil(s.columns, t.columns) * s.batch, blocks = std::min<int64_t>(tiles, target.multiprocessors), rounds = ceil(tiles, target.multiprocessors);
     const double steps = static_cast<double>(ceil(s.terms, t.depth)), area = static_cast<double>(t.rows * t.columns * s.products), edges = static_cast<double>((t.rows + t.columns * s.products / t.cluster) * t.depth * s.bytes);
     const double padded = static_cast<double>(std::max<int64_t>(t.swapped ? t.columns : t.rows, 64)) / static_cast<double>(t.swapped ? t.columns : t.rows);    // the instruction has 64 rows
     const double narrow = 1 + 8.0 / static_cast<double>(t.swapped ? t.rows : t.columns);    // factors are read again for each instruction
-    const double step = std::max(area * padded * narrow * static_cast<double>(t.depth * s.bytes) / 2 / products_a_cycle, edges / l2_bytes) + of_energy * edges / l2_bytes;
+    const double step = std::max(area * padded * narrow * static_cast<double>(t.depth * s.bytes) / 2 / products_a_cycle, edges / l2_bytes);
     const double all_bytes = static_cast<double>(s.batch * (s.rows * s.terms + s.columns * s.products * s.terms) * s.bytes);
     const double memory = all_bytes / (memory_bytes * static_cast<double>(std::max<int64_t>(blocks, 1))) * (blocks < target.multiprocessors ? 0.75 : 1.0);
     const double main = steps * step, end = each_tile + area * end_of_tile + static_cast<double>(t.rows * t.columns * s.operations) / lanes;
     const double work = t.turns > 1 ? static_cast<double>(rounds) * std::max(main, (main + end) / static_cast<double>(t.turns)) + end : static_cast<double>(rounds) * (main + end);
-    return start + std::max(work, memory) + 0.2 * std::min(work, memory);
+    constexpr double few_steps = 16;    // turns hide the end of a tile; with more steps it counts less than the wider tile of two warpgroups
+    if (t.turns > 1 && (memory > work || steps > few_steps)) return std::numeric_limits<double>::infinity();
+    const double together = t.cluster > 1 && memory > work ? 0.05 * memory : 0;    // where memory is the limit, blocks that wait for each other only lose
+    return start + std::max(work, memory) + 0.2 * std::min(work, memory) + together;
 }
 
 }  // namespace acu::synth::plan
