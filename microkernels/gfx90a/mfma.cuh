@@ -43,15 +43,21 @@ void plain_mfma(Sum* d, const T* a, const T* b, int size, int per, const void* s
 #endif
 
 #if ACU_NATIVE && defined(ACU_HIP)
-#define ACU_MFMA(Vector, Factor, builtin)                \
-    {                                                    \
-        Vector sums;                                     \
-        Factor x, y;                                     \
-        memcpy(&sums, d, sizeof(sums));                  \
-        memcpy(&x, a, sizeof(x));                        \
-        memcpy(&y, b, sizeof(y));                        \
-        sums = builtin(x, y, sums, 0, 0, 0);             \
-        memcpy(d, &sums, sizeof(sums));                  \
+// Element by element: what is copied as bytes, the compiler keeps in memory, too.
+ACU_DEVICE MfmaHalf4 mfma_factor(const f16* a) {
+    const MfmaShort4 bits = {(short)a[0].bits, (short)a[1].bits, (short)a[2].bits, (short)a[3].bits};
+    return __builtin_bit_cast(MfmaHalf4, bits);
+}
+ACU_DEVICE MfmaShort4 mfma_factor(const bf16* a) { return MfmaShort4{(short)a[0].bits, (short)a[1].bits, (short)a[2].bits, (short)a[3].bits}; }
+ACU_DEVICE float mfma_factor(const float* a) { return a[0]; }
+ACU_DEVICE int mfma_factor(const i8* a) { return (a[0] & 255) | (a[1] & 255) << 8 | (a[2] & 255) << 16 | a[3] << 24; }
+#define ACU_MFMA(Vector, Factor, builtin)                                               \
+    {                                                                                   \
+        constexpr int n = sizeof(Vector) / 4;                                           \
+        Vector sums;                                                                    \
+        _Pragma("unroll") for (int i = 0; i < n; ++i) sums[i] = d[i];                   \
+        sums = builtin(mfma_factor(a), mfma_factor(b), sums, 0, 0, 0);                  \
+        _Pragma("unroll") for (int i = 0; i < n; ++i) d[i] = sums[i];                   \
     }
 #elif ACU_PLAIN
 #define ACU_MFMA(size, per)                        \
