@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "ir/scalar.h"
 
@@ -25,8 +26,25 @@ int bits_of(DType t) { return static_cast<int>(-std::log2(info(t).unit)); }
 
 double added_terms(const Value& v) { return v->op == Op::Add || v->op == Op::Sub ? added_terms(v->args[0]) + added_terms(v->args[1]) : 1; }
 
-void look(const Value& v, const Env& dims, Traits& t) {
+/// A sum of products of a stored 16-bit factor and one that is computed on the way: matrix instructions round that one to the type of the other.
+void look_at_factors(const Program& p, const Value& product, Traits& t) {
+    double stored = 0;
+    bool computed = false;
+    const std::function<void(const Value&)> factor = [&](const Value& v) {
+        if (v->op == Op::Mul || v->op == Op::Cast)
+            for (const Value& a : v->args) factor(a);
+        const Decl* d = v->op == Op::Load ? p.find(v->name) : nullptr;
+        if (!d || !is_float(d->type)) return;
+        if (d->scope == Scope::Temp) computed |= d->type == DType::F32;
+        else if (info(d->type).bytes == 2) stored = std::max(stored, info(d->type).unit);
+    };
+    if (product->op == Op::Mul) factor(product);
+    if (computed) t.cast = std::max(t.cast, stored);
+}
+
+void look(const Program& p, const Value& v, const Env& dims, Traits& t) {
     if (v->op == Op::Reduce) {
+        if (v->monoid == Monoid::Sum) look_at_factors(p, v->args[0], t);
         double n = 1;
         for (const Axis& a : v->axes) n *= static_cast<double>(std::max<int64_t>(1, evaluate(a.size, dims)));
         t.terms = std::max(t.terms, n);
@@ -34,7 +52,7 @@ void look(const Value& v, const Env& dims, Traits& t) {
     if (v->op == Op::Cast) t.tf32 |= v->name == "tf32";
     if (const auto to = v->op == Op::Cast ? type_named(v->name) : std::nullopt; to && is_float(*to) && *to != DType::Tf32 && bits_of(*to) < bits_of(DType::F32)) t.cast = std::max(t.cast, info(*to).unit);
     if (v->op == Op::Call) t.rounds |= v->name == "round" || v->name == "floor" || v->name == "ceil" || v->name == "trunc";
-    for (const Value& a : v->args) look(a, dims, t);
+    for (const Value& a : v->args) look(p, a, dims, t);
 }
 
 Traits traits_of(const Program& p, const Env& dims) {
@@ -46,7 +64,7 @@ Traits traits_of(const Program& p, const Env& dims) {
         for (const Axis& a : b.axes)
             if (a.kind != AxisKind::Par) n *= static_cast<double>(std::max<int64_t>(1, evaluate(a.size, dims)));
         t.terms = std::max(t.terms, n);
-        for (const Value& v : b.vals) look(v, dims, t), t.terms = std::max(t.terms, added_terms(v));
+        for (const Value& v : b.vals) look(p, v, dims, t), t.terms = std::max(t.terms, added_terms(v));
     });
     return t;
 }

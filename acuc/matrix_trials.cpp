@@ -26,7 +26,29 @@ extern "C" __global__ void __launch_bounds__($threads) $name(const $T* a, const 
         for (int i = threadIdx.x; i < $M * $K; i += blockDim.x) x[A::offset(i / $K, i % $K)] = a[round * $M * $K + i];
         for (int i = threadIdx.x; i < $N * $K; i += blockDim.x) y[B::offset(i / $K, i % $K)] = b[round * $N * $K + i];
         $fence block_barrier();
-        $function<A, B, $deep, $wide, $K, $columns>(d, x, y, (int)threadIdx.x);
+        $first$function<A, B, $deep, $wide, $K, $columns>(d, x, y, (int)threadIdx.x);
+        block_barrier();
+    }
+#pragma unroll
+    for (int r = 0; r < $R; ++r) out[threadIdx.x * $R + r] = d[r];
+}
+)";
+
+/// The first factor in registers, as they are laid out in memory: thread by thread.
+const char* const rows_text = R"(
+extern "C" __global__ void __launch_bounds__($threads) $name(const float* a, const $U* b, $S* out, int rounds) {
+    typedef $B B;
+    ACU_SHARED($U, y, 0, $N * $K);
+    $S d[$R];
+#pragma unroll
+    for (int r = 0; r < $R; ++r) d[r] = 0;
+    for (int round = 0; round < rounds; ++round) {
+        float x[$M * $K / $threads];
+#pragma unroll
+        for (int r = 0; r < $M * $K / $threads; ++r) x[r] = a[(round * $threads + threadIdx.x) * ($M * $K / $threads) + r];
+        for (int i = threadIdx.x; i < $N * $K; i += blockDim.x) y[B::offset(i / $K, i % $K)] = b[round * $N * $K + i];
+        $fence block_barrier();
+        $function<B, $deep, $wide, $K, $columns>(d, x, y, (int)threadIdx.x);
         block_barrier();
     }
 #pragma unroll
@@ -132,13 +154,29 @@ void flush(DType type, std::vector<double>& values) {
         if (std::fabs(x) < least) x = 0;
 }
 
+/// The rows of each thread, as sums of `k` columns lie, one round after another; not quite the values: they are rounded to them.
+std::vector<std::byte> in_registers(const ir::Microkernel& m, const Product& p, const Numbers& a, int64_t rows, int rounds) {
+    const ir::Layout layout = matrix_layout(*ir::fragment_named(m.matrix.accumulator), {m.matrix.rows, m.matrix.columns}, {p.tiles.deep, p.k / m.matrix.columns, p.tiles.rows, 1});
+    const int64_t threads = layout.size("warp") * layout.size("lane"), registers = layout.size("reg");
+    std::vector<float> out;
+    for (int round = 0; round < rounds; ++round)
+        for (int64_t t = 0; t < threads; ++t)
+            for (int64_t r = 0; r < registers; ++r) {
+                const auto at = layout.at({{"reg", r}, {"lane", t % layout.size("lane")}, {"warp", t / layout.size("lane")}});
+                const auto value = static_cast<float>(a.values[static_cast<size_t>((round * rows + at[0]) * p.k + at[1])]);
+                out.push_back(value * (r % 2 ? 1 + 0x1p-15F : 1));
+            }
+    const auto bytes = std::as_bytes(std::span(out));
+    return {bytes.begin(), bytes.end()};
+}
+
 void product_trials(const ir::Microkernel& m, const Product& p, TrialSet& set) {
     const ir::MatrixShape& x = m.matrix;
     const ir::Layout layout = matrix_layout(*ir::fragment_named(x.accumulator), {x.rows, x.columns}, p.tiles);
     const int64_t rows = x.rows * p.tiles.deep * p.tiles.rows, columns = x.columns * p.tiles.wide * p.tiles.columns, threads = m.most_threads * p.tiles.rows * p.tiles.columns;
     const std::string name = fmt::format("product_{}_{}", ir::name_of(p.type), set.kernels.size());
     const bool engine = m.group == ir::ThreadGroup::Warpgroup;
-    set.kernels.push_back(filled(product_text, {{"threads", std::to_string(threads)}, {"name", name}, {"function", m.function}, {"fence", engine ? "async_fence();" : ""}, {"deep", std::to_string(p.tiles.deep)}, {"wide", std::to_string(p.tiles.wide)},
+    set.kernels.push_back(filled(x.rows_in_registers ? rows_text : product_text, {{"threads", std::to_string(threads)}, {"name", name}, {"function", m.function}, {"fence", engine ? "async_fence();" : ""}, {"first", m.function == "warpgroup_tile" ? fmt::format("if (round == 0) warpgroup_tile<A, B, {}, {}, {}, {}, 0, true>(d, x, y, (int)threadIdx.x);\n        else ", p.tiles.deep, p.tiles.wide, p.k, p.tiles.columns) : ""}, {"deep", std::to_string(p.tiles.deep)}, {"wide", std::to_string(p.tiles.wide)},
                                                 {"columns", std::to_string(p.tiles.columns)}, {"T", device_name(p.type)}, {"U", device_name(p.other)}, {"S", x.sum == DType::I32 ? "int" : "float"}, {"A", operand_text(p, p.type, p.deep_a, rows)}, {"B", operand_text(p, p.other, p.deep_b, columns)},
                                                 {"M", std::to_string(rows)}, {"N", std::to_string(columns)}, {"K", std::to_string(p.k)}, {"R", std::to_string(layout.size("reg"))}}));
     for (int kind = 0; kind < kinds; ++kind) {
@@ -148,7 +186,7 @@ void product_trials(const ir::Microkernel& m, const Product& p, TrialSet& set) {
         const auto bytes = static_cast<int64_t>(size_of(p.type)), other = static_cast<int64_t>(size_of(p.other));
         if (m.on("gfx90a")) flush(p.type, a.values), flush(p.other, b.values);
         Trial t{.kernel = name, .what = fmt::format("{} by {}, {}x{}x{}, a {} and b {} k, swizzle {} of {} lines, data {}", ir::name_of(p.type), ir::name_of(p.other), rows, columns, p.k, p.deep_a ? "along" : "across", p.deep_b ? "along" : "across", p.swizzle, p.alike, kind), .block = static_cast<uint32_t>(threads),
-                .shared = static_cast<uint32_t>((rows * p.k * bytes + 1023) / 1024 * 1024 + columns * p.k * other), .inputs = {a.bytes, b.bytes}, .output_bytes = static_cast<size_t>(rows * columns * 4), .numbers = {rounds}};
+                .shared = static_cast<uint32_t>((rows * p.k * bytes + 1023) / 1024 * 1024 + columns * p.k * other), .inputs = {x.rows_in_registers ? in_registers(m, p, a, rows, rounds) : a.bytes, b.bytes}, .output_bytes = static_cast<size_t>(rows * columns * 4), .numbers = {rounds}};
         t.fault = [&m, p, layout, a = std::move(a), b = std::move(b), rows, columns, rounds, kind](std::span<const std::byte> out) { return fault_of(m, p, layout, a, b, rows, columns, rounds, kind, out); };
         set.trials.push_back(std::move(t));
     }
@@ -156,7 +194,8 @@ void product_trials(const ir::Microkernel& m, const Product& p, TrialSet& set) {
 
 std::vector<std::pair<bool, bool>> orders(const ir::Microkernel& m) {
     std::vector<std::pair<bool, bool>> out{{true, true}};
-    if (m.matrix.across) out.insert(out.end(), {{true, false}, {false, true}, {false, false}});
+    if (m.matrix.across) out.emplace_back(true, false);
+    if (m.matrix.across && !m.matrix.rows_in_registers) out.insert(out.end(), {{false, true}, {false, false}});
     return out;
 }
 
@@ -183,6 +222,7 @@ void warp_trials(const ir::Microkernel& m, const Target& target, TrialSet& set) 
         for (const auto& [a, b] : orders(m))
             for (const int64_t swizzle : {0, 32, 64, 128})
                 for (const ir::MatrixTiles& t : {ir::MatrixTiles{1, 1, 1, 1}, {1, 3, 1, 2}, {2, 4, 2, 1}, {4, 4, 2, 2}, {2, 8, 1, 4}}) {
+                    if (m.matrix.rows_in_registers && t.columns > 1) continue;
                     const int64_t bytes = static_cast<int64_t>(size_of(type)), unit = std::max<int64_t>(1, swizzle / bytes), k = std::max<int64_t>({2 * m.matrix.depth, unit, 16 / bytes});
                     if (m.matrix.rows * m.matrix.columns * t.deep * t.wide > 128 * m.most_threads) continue;    // more registers than a thread has
                     const int64_t rows = m.matrix.rows * t.deep * t.rows, columns = m.matrix.columns * t.wide * t.columns;

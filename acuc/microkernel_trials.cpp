@@ -1,6 +1,7 @@
 #include "acuc/microkernel_trials.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "acuc/microkernel_data.h"
 #include "microkernels/catalogue.h"
@@ -267,11 +268,23 @@ extern "C" __global__ void $name(const $T* in, const i64* where, $T* out) {
 $calls}
 )";
 
+/// Lanes that differ in bits of the mask alone stand side by side.
+const char* const beside_text = R"(
+ACU_DEVICE int beside(int lane, int mask) {
+    int at = 0, place = 1;
+    for (int in = 1; in >= 0; --in)
+        for (int bit = 1; bit < ACU_WARP; bit *= 2)
+            if (((mask & bit) != 0) == in) at += lane & bit ? place : 0, place *= 2;
+    return at;
+}
+)";
+
 /// The call of one monoid; `$k` counts them.
 std::string call_text(const ir::Microkernel& m) {
     const std::string& f = m.function;
     if (f == "warp_reduce") return "    out[$k * all + at] = warp_reduce<$Op>(x);\n";
     if (f == "lanes_reduce") return "    out[$k * all + at] = lanes_reduce<$Op, $size>(x);\n";
+    if (f == "rows_reduce") return "    out[$k * all + at - t % ACU_WARP + beside(t % ACU_WARP, $size)] = rows_reduce<$Op, $size>(in[at - t % ACU_WARP + beside(t % ACU_WARP, $size)]);\n";
     if (f == "block_reduce") return "    out[$k * all + at] = block_reduce<$Op>(x, scratch, t, n);\n";
     if (f == "cluster_reduce") return "    out[$k * all + at] = cluster_reduce<$Op, $size>(block_reduce<$Op>(x, scratch, t, n), slot, t);\n";
     if (f == "warp_reduce_pair") return "    v = in[at], p = where[at];\n    warp_reduce_pair<$Op>(v, p);\n    out[$k * all + at] = v, out_at[$k * all + at] = p;\n";
@@ -340,10 +353,11 @@ static TrialSet top_trials(const ir::Microkernel& m, const Target& target) {
 TrialSet reduction_trials(const ir::Microkernel& m, const Target& target) {
     if (m.monoids[0] == Monoid::TopK) return top_trials(m, target);
     TrialSet set{microkernels::headers_of(m)};
-    const bool cluster = m.group == ir::ThreadGroup::Cluster, lanes = m.group == ir::ThreadGroup::Lanes;
+    const bool cluster = m.group == ir::ThreadGroup::Cluster, lanes = m.group == ir::ThreadGroup::Lanes, rows = m.function == "rows_reduce";
     const auto warp = static_cast<uint32_t>(target.warp);
-    std::vector<uint32_t> sizes{1};    // of clusters, or of groups of lanes
+    std::vector<uint32_t> sizes{1};    // of clusters, or of groups of lanes, or masks of lanes
     if (cluster) sizes = {1, 2, 4, 8};
+    if (rows) sizes = {1, 3, 4, 10, 12, 15, warp / 2, warp - 1}, set.headers += beside_text;
     if (lanes)
         for (sizes.clear(); sizes.size() < 6 && (2u << sizes.size()) < warp;) sizes.push_back(2u << sizes.size());
     for (const DType type : m.types)
@@ -352,7 +366,7 @@ TrialSet reduction_trials(const ir::Microkernel& m, const Target& target) {
             const uint32_t blocks = cluster ? size : 1;
             set.kernels.push_back(kernel_text(m, type, name, size));
             for (const uint32_t threads : thread_counts(m, target, blocks)) {
-                const Shape s{m, type, threads, blocks, lanes ? size : m.group == ir::ThreadGroup::Warp ? warp : threads * blocks};
+                const Shape s{m, type, threads, blocks, lanes ? size : rows ? 1u << std::popcount(size) : m.group == ir::ThreadGroup::Warp ? warp : threads * blocks};
                 set.trials.push_back(of_type(type, [&](auto zero) { return reduction_trial<decltype(zero)>(s, name); }));
             }
         }

@@ -59,7 +59,7 @@ std::string device_text(const std::vector<Kernel>& kernels) {
     if (needed.contains("elements")) needed.insert("swizzle");
     std::string text = needed.contains("async") ? "#define ACU_ASYNC 1\n" : "";
     text += microkernels::texts().at("device");
-    for (const char* name : {"group", "copy", "async", "swizzle", "elements", "early", "cluster", "ring", "roles", "registers", "tensor_copy", "tensor_store", "multicast", "reduce", "lanes", "top", "scan", "online", "operand", "fma", "mma", "wgmma", "quads", "mfma"})
+    for (const char* name : {"group", "copy", "async", "swizzle", "elements", "early", "cluster", "ring", "roles", "registers", "tensor_copy", "tensor_store", "multicast", "reduce", "lanes", "rows", "top", "scan", "online", "operand", "pairs", "fma", "mma", "mma_rows", "wgmma", "wgmma_order", "wgmma_rows", "quads", "mfma"})
         if (needed.contains(name)) text += "\n" + std::string(microkernels::texts().at(name));
     for (const Kernel& k : kernels) text += "\n" + k.text;
     return text;

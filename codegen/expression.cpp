@@ -120,12 +120,11 @@ std::string ExpressionWriter::offset(const Decl& d, const std::vector<Index>& su
 /// Of a tile whose lines are cut into panels: those panels one after another, `outer` tiles before it.
 std::string ExpressionWriter::panelled(const Decl& d, const std::string& outer, const Index& line, const Index& at) {
     const Index wide = constant(d.swizzle / static_cast<int64_t>(info(d.type).bytes)), lines = d.dims[d.dims.size() - 2].size;
-    const Index first = analysis::normal(line * wide);
-    std::string within = index(analysis::normal(div(at, wide) * (lines * wide) + line * wide + mod(at, wide)));
-    if (!is_const(analysis::normal(at))) {    // never negative, which the compiler would not know
-        const std::string place = fmt::format("(unsigned)({})", index(at));
-        within = fmt::format("{} + (Index)({} / {} * {} + {} % {})", index(first), place, wide->value, index(analysis::normal(lines * wide)), place, wide->value);
-    }
+    const Index panel = analysis::normal(lines * wide);
+    std::string within;
+    if (is_const(analysis::normal(at))) within = index(analysis::normal(div(at, wide) * panel + line * wide + mod(at, wide)));
+    else    // never negative, which the compiler would not know
+        within = fmt::format("{0} + (Index)((unsigned)({1}) / {2} * {3} + (unsigned)({1}) % {2})", index(analysis::normal(line * wide)), index(at), wide->value, index(panel));
     return outer.empty() ? within : fmt::format("({}) * {} + {}", outer, index(analysis::normal(lines * d.dims.back().size)), within);
 }
 

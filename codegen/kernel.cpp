@@ -7,6 +7,8 @@
 #include "ir/analysis/affine.h"
 #include "ir/analysis/dependence.h"
 #include "ir/lower/lower.h"
+#include "ir/lower/spread.h"
+#include "microkernels/catalogue.h"
 
 namespace acu::codegen {
 
@@ -24,6 +26,12 @@ KernelWriter::KernelWriter(const Program& p, const Stmt& kernel, const Target& t
     : p_(p), loop_(std::get<Loop>(kernel->node)), target_(target), options_(options), threads_(loop_.threads), cluster_(lower::cluster_of(loop_)), ranks_(threads_ ? lower::ranks_of(loop_) : 1),
       facts_(known_dims(p), [&p](const std::string& t) { return p.find(t)->dims[0].size; }), writer_(buffers_, names_, facts_) {
     for_each_block(loop_.body, [&](const Block& b, Loc) { joins_ += !b.via.empty() && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; }); });
+    for_each_block(loop_.body, [&](const Block& b, Loc) {
+        const Microkernel* m = lower::is_matrix_product(b) ? microkernels::find(b.via) : nullptr;
+        if (!m || !m->matrix.rows_in_registers) return;
+        const Value& rows = b.vals[0]->args[0];
+        if (rows->op == Op::Load) paired_.insert(rows->name);    // else it is rounded in the call
+    });
     for (const Decl& d : p.decls) buffers_[d.name] = &d;
     for (const Dim& d : p.dims) facts_.add_dim(d.name), names_.of(d.name);
     for (const Value& f : p.facts) facts_.add(f);
@@ -80,7 +88,7 @@ std::string KernelWriter::bounds() const {
     const int64_t most_threads = shared_bytes_ > small ? 1536 : 1024;    // a tile in shared memory waits for itself more often
     constexpr int64_t at_least = 26;    // where that makes the second block, which loads while the first one waits
     const int64_t fitting = register_file / (threads * (registers_ + besides_tiles)), blocks = std::min(fitting < 2 && register_file >= 2 * threads * (registers_ + at_least) ? 2 : fitting, most_threads / threads);
-    if (has_registers_) return fmt::format("{}, 1", threads);    // ptxas wants a bound for those at the start
+    if (headers_.contains("registers")) return fmt::format("{}, 1", threads);    // a role sets its own: ptxas wants a bound for those at the start
     const int64_t by_shared = shared_bytes_ ? std::max<int64_t>(1, target_.shared_bytes / (shared_bytes_ + 1024)) : blocks;
     const bool says = threads_ && target_.platform == Platform::Cuda && registers_ && std::min(blocks, by_shared) > 1;
     return says ? fmt::format("{}, {}", threads, std::min(blocks, by_shared)) : std::to_string(threads);
@@ -223,6 +231,10 @@ void KernelWriter::declare(const Decl& d) {
     const bool scalar = d.dims.size() == (d.layout ? 1 : 0);
     const int64_t cells = is_const(analysis::normal(count)) ? analysis::normal(count)->value : 0;
     const bool narrow = stays_narrow(d, cells);
+    if (paired_.contains(d.name)) {
+        registers_ += cells / 2;
+        return line("unsigned {}[{}];", names_.buffer(d.name), cells / 2);
+    }
     if (narrow) narrow_tiles_.push_back(names_.buffer(d.name)), headers_.insert("elements");
     registers_ += narrow ? 9 * cells / 16 : cells;    // and some pairs that are apart at the moment
     line("{} {}{}{};", element_type(d.type), names_.buffer(d.name), scalar ? "" : fmt::format("[{}]", print(count)), is_part_of_warp() ? " = {}" : "");

@@ -122,15 +122,9 @@ void KernelWriter::share(const Body& stmts) {
 
 // ---- threads
 
-/// The one block inside a nest of loops; null where there is another number.
-static const Block* only_block(const Loop& l) {
-    if (l.body.size() != 1) return nullptr;
-    if (const auto* inner = std::get_if<Loop>(&l.body[0]->node)) return only_block(*inner);
-    return std::get_if<Block>(&l.body[0]->node);
-}
-
 void KernelWriter::thread_loop(const Loop& l) {
-    if (const Block* b = only_block(l); b && lower::is_matrix_product(*b)) return matrix_product(l, *b);
+    if (const Block* b = only_block(l.body); b && lower::is_matrix_product(*b)) return matrix_product(l, *b);
+    else if (b && packs_pairs(*b)) return;
     if (stores_by_quads(l)) return;
     const analysis::Facts before = facts_;
     names_.alias(l.var, std::string(thread_name));
@@ -173,6 +167,7 @@ std::string KernelWriter::scratch_of(DType type) {
 /// out op= part[j] over j! in threads: all threads call the microkernel; a result that every thread keeps is combined in each, another by one thread.
 void KernelWriter::collective(const Block& b) {
     if (std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; })) return collective_scan(b);
+    if (lower::reduces_rows(b)) return joined_rows(b);
     const Decl& to = writer_.decl(b.outs[0].tensor);
     headers_.insert("reduce");
     line("{{");
@@ -193,6 +188,17 @@ void KernelWriter::collective(const Block& b) {
     --depth_;
     line("}}");
     for (const std::string& tile : narrow_tiles_) line("forget_wider({});", tile);
+}
+
+/// row[t, r] op= part[u, r] over t, r, j!: each lane joins what the lanes that share its rows found.
+void KernelWriter::joined_rows(const Block& b) {
+    const Decl &row = writer_.decl(b.outs[0].tensor), &part = writer_.decl(b.vals[0]->name);
+    headers_.insert("reduce"), headers_.insert("rows");
+    int64_t mask = 0;
+    for (const int64_t bit : replicas(*row.layout, "lane")) mask |= bit;
+    const int64_t count = row.layout->size("reg");
+    pragma(whole);
+    line("for (int r = 0; r < {0}; ++r) {1}[r] = rows_reduce<{2}, {3}>({4}[r]);", count, names_.buffer(row.name), tag_of(b.monoid), mask, names_.buffer(part.name));
 }
 
 /// Of a warp or wave, on any target.

@@ -50,6 +50,7 @@ std::string KernelWriter::operand(const Value& load, const Axis& terms) const {
 }
 
 /// mma_tile<Operand<…>, Operand<…>, 4, 4, 64, 2>(acc_t, x_t + …, w_t + …, (int)thread);
+/// warpgroup_rows<Operand<…>, 1, 16, 128, 1>(o_t, e_t, v_t + …, (int)thread);
 void KernelWriter::matrix_product(const Loop& l, const Block& b) {
     const Microkernel& m = *microkernels::find(b.via);
     for (const std::string& h : m.headers) headers_.insert(h);
@@ -62,14 +63,59 @@ void KernelWriter::matrix_product(const Loop& l, const Block& b) {
     std::string types, places;
     for (const Value& v : b.vals[0]->args) {
         const Value& load = load_inside(v);
+        if (m.matrix.rows_in_registers && &v == &b.vals[0]->args[0]) {
+            places += ", " + names_.buffer(load->name);
+            continue;
+        }
         std::vector<Index> at = load->subscripts;
         for (Index& i : at) i = analysis::normal(substitute(i, start));
         types += operand(load, terms) + ", ";
         places += ", " + writer_.address(load->name, at);
     }
-    const std::string pending = b.pending ? fmt::format(", {}", b.pending) : "";
-    if (b.pending) in_flight_.insert(names_.buffer(sums.name));
+    if (b.pending == until_needed) start_flight(b);
+    else if (b.pending) in_flight_.insert(names_.buffer(sums.name));
+    std::string pending = b.pending == until_needed ? fmt::format(", {}", flights_.size()) : b.pending ? fmt::format(", {}", b.pending) : "";
+    if (fresh_.contains(&b)) pending = (pending.empty() ? ", 0" : pending) + ", true";
     line("{}<{}{}, {}, {}, {}{}>({}{}, (int){});", m.function, types, t.deep, t.wide, analysis::normal(terms.size)->value, t.columns, pending, names_.buffer(sums.name), places, thread_name);
+}
+
+const Block* only_block(const Body& stmts) {
+    if (stmts.size() != 1) return nullptr;
+    const auto* l = std::get_if<Loop>(&stmts[0]->node);
+    return l ? only_block(l->body) : std::get_if<Block>(&stmts[0]->node);
+}
+
+/// Zeros to which the next statement that touches the tile adds a product of warpgroups, which can begin without them.
+bool KernelWriter::is_overwritten(const Body& stmts, size_t fill) {
+    const Block* b = threads_ && !in_threads_ ? only_block({stmts[fill]}) : nullptr;
+    if (!b || b->monoid != Monoid::None || !b->guards.empty() || b->vals[0]->op != Op::Const || b->vals[0]->number != 0 || b->outs.size() != 1) return false;
+    const std::string& tile = b->outs[0].tensor;
+    if (const Decl& d = writer_.decl(tile); d.scope != Scope::Register || !d.layout) return false;
+    for (size_t i = fill + 1; i < stmts.size(); ++i) {
+        const bool touches = any_block({stmts[i]}, [&](const Block& x) { return x.outs[0].tensor == tile || tensors_read(x).contains(tile); });
+        if (!touches) continue;
+        const auto* spread = std::get_if<Loop>(&stmts[i]->node);
+        const Block* x = spread && spread->kind == LoopKind::Thread ? only_block(spread->body) : nullptr;
+        const Microkernel* m = x && lower::is_matrix_product(*x) && x->outs[0].tensor == tile ? microkernels::find(x->via) : nullptr;
+        if (!m || m->function != "warpgroup_tile") return false;
+        fresh_.insert(x);
+        return true;
+    }
+    return false;
+}
+
+/// p_t[i] = Pair<f16>::of(e_t[2 * i], e_t[2 * i + 1]);
+bool KernelWriter::packs_pairs(const Block& b) {
+    const std::string& tile = b.outs[0].tensor;
+    if (!paired_.contains(tile)) return false;
+    const Decl& to = writer_.decl(tile);
+    const Value& from = load_inside(b.vals[0]);
+    const Decl* d = b.monoid == Monoid::None && b.guards.empty() && from->op == Op::Load ? &writer_.decl(from->name) : nullptr;
+    if (!d || d->type != DType::F32 || !d->layout || !same(*d->layout, *to.layout)) throw std::logic_error(fmt::format("`{}` packs what lies otherwise", b.label));
+    headers_.insert("pairs");
+    pragma(whole);
+    line("for (int i = 0; i < {0}; ++i) {1}[i] = Pair<{2}>::of({3}[2 * i], {3}[2 * i + 1]);", to.layout->size("reg") / 2, names_.buffer(tile), element_type(to.type), names_.buffer(d->name));
+    return true;
 }
 
 /// The name of the map through which a kernel copies such boxes of a tensor.

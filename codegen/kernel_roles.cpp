@@ -29,7 +29,7 @@ static void asynchronous(const Role& role, std::set<std::string>& out) {
 /// Rings whose versions the tensor cores read past the registers, and those that the copy engine fills.
 void KernelWriter::by_engine(const Role& role) {
     for_each_block(role.body, [&](const Block& b, Loc) {
-        if (lower::moves_boxes(b) && !lower::stores_boxes(b)) boxes_.insert(b.outs[0].tensor);
+        if (lower::brings_boxes(b)) boxes_.insert(b.outs[0].tensor);
         if (lower::is_multicast(b)) multicast_.insert(b.outs[0].tensor);
         const Microkernel* m = lower::is_matrix_product(b) ? microkernels::find(b.via) : nullptr;
         if (m && m->group == ThreadGroup::Warpgroup)
@@ -150,7 +150,7 @@ void KernelWriter::role(const Role& role, int64_t first, int number) {
     line("// role {}", role.name);
     if (first) line("const Index {} = (Index)threadIdx.x - {};", thread_name, first);
     const bool some_idle = role.threads < lower::threads_taken(role);
-    if (role.registers) has_registers_ = true, headers_.insert("registers"), line("set_registers<{}, {}>();", role.registers, grows);
+    if (role.registers) headers_.insert("registers"), line("set_registers<{}, {}>();", role.registers, grows);
     if (some_idle) line("if ({} < {}) {{", thread_name, role.threads), ++depth_;
     body(role.body);
     if (some_idle) --depth_, line("}}");
@@ -170,6 +170,7 @@ void KernelWriter::ring_sync(const Sync& y) {
         case SyncOp::Acquire: return line("ring_wait({}, (int)({}));", at(empty(of)), parity(phase + constant(1)));
         case SyncOp::Wait: return line("ring_wait({}, (int)({}));", at(full(of)), parity(phase));
         case SyncOp::Release:
+            if (const std::string release = fmt::format("warp_arrive({});", at(empty(of))); !multicast_.contains(y.name) && waits_for_flight(of, slot, release)) return;
             if (multicast_.contains(y.name)) return line("warp_arrive_at_all({}, {});", at(empty(of)), ranks_);
             return line("warp_arrive({});", at(empty(of)));
         default:

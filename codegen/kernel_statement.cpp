@@ -16,6 +16,7 @@ static bool passes_turn(const Body& stmts, size_t i) {
 
 void KernelWriter::body(const Body& stmts) {
     for (size_t i = 0; i < stmts.size(); ++i) {
+        if (is_overwritten(stmts, i)) continue;
         one(stmts[i]);
         const auto* loop = std::get_if<Loop>(&stmts[i]->node);
         if ((loop && loop->kind != LoopKind::Thread && !passes_turn(stmts, i + 1)) || passes_turn(stmts, i)) wait_for_products();
@@ -37,6 +38,7 @@ static std::string provenance_of(const Stmt& s, const EmitOptions& options) {
 }
 
 void KernelWriter::one(const Stmt& s) {
+    land_for(s);
     const std::string before = std::exchange(provenance_, provenance_of(s, options_));
     match(
         s, [&](const Block& b) { threads_ && !in_threads_ ? collective(b) : block(b); }, [&](const Loop& l) { l.kind == LoopKind::Thread ? thread_loop(l) : serial_loop(l); }, [&](const If& i) { branch(i); },
@@ -58,7 +60,10 @@ void KernelWriter::serial_loop(const Loop& l) {
     }
     const size_t tiles = narrow_tiles_.size();
     for (const Decl& d : l.allocs) declare(d);
+    const std::string outer = std::exchange(condition_, "");    // what is on its way lands in the iteration
     body(l.body);
+    if (!in_threads_) land(flights_.size());
+    condition_ = outer;
     narrow_tiles_.resize(tiles);
     facts_ = before;
     --depth_;
@@ -66,10 +71,17 @@ void KernelWriter::serial_loop(const Loop& l) {
 }
 
 void KernelWriter::branch(const If& i) {
-    line("if ({}) {{", writer_.value(i.condition));
+    const std::string condition = writer_.value(i.condition);
+    if (!i.otherwise.empty() || !condition_.empty()) land(flights_.size());    // ptxas moves waits up over arithmetic anyway
+    const std::vector<Flight> before = flights_;
+    const std::string outer = std::exchange(condition_, condition);
+    line("if ({}) {{", condition);
     ++depth_;
     body(i.body);
+    if (!i.otherwise.empty() || !outer.empty()) land(flights_.size());
     --depth_;
+    condition_ = outer;
+    land_otherwise(before, condition);
     if (!i.otherwise.empty()) {
         line("}} else {{");
         ++depth_;

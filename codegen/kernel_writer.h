@@ -10,8 +10,6 @@
 namespace acu::codegen {
 
 inline constexpr std::string_view thread_name = "thread", block_barrier = "block_barrier();", warp_barrier = "warp_barrier();";
-/// 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-inline constexpr int64_t register_file = 65536;
 /// Blocks of one warp that become one.
 inline constexpr int64_t warps_packed = 4;
 
@@ -51,6 +49,21 @@ class KernelWriter {
     void body(const ir::Body& stmts);
     void one(const ir::Stmt& s);
     void wait_for_products();
+
+    // kernel_flights.cpp: products on their way
+    struct Flight {
+        int number;
+        std::string sums;
+        std::set<std::pair<std::string, std::string>> reads;    ///< rings, and their slots
+        std::string condition;                                  ///< under which it was started; empty: always
+        std::vector<std::string> releases;                      ///< to write when it has landed
+    };
+    void start_flight(const ir::Block& b);
+    void land(size_t count);
+    void land_for(const ir::Stmt& s);
+    bool waits_for_flight(const std::string& ring, const std::string& slot, const std::string& release);
+    void land_otherwise(const std::vector<Flight>& before, const std::string& condition);
+
     void serial_loop(const ir::Loop& l);
     void branch(const ir::If& i);
     void block(const ir::Block& b);
@@ -81,6 +94,7 @@ class KernelWriter {
     void thread_loop(const ir::Loop& l);
     void collective(const ir::Block& b);
     void collective_scan(const ir::Block& b);
+    void joined_rows(const ir::Block& b);
     std::string joined(const ir::Block& b);
     std::string joined_pair(const ir::Block& b);
     void joined_top(const ir::Block& b);
@@ -89,6 +103,8 @@ class KernelWriter {
 
     // kernel_matrix.cpp: matrix instructions and the copy engine
     void matrix_product(const ir::Loop& l, const ir::Block& b);
+    bool packs_pairs(const ir::Block& b);
+    bool is_overwritten(const ir::Body& stmts, size_t fill);
     std::string operand(const ir::Value& load, const ir::Axis& terms) const;
     bool stores_by_quads(const ir::Loop& l);
     void stored_quad(const ir::Block& b, const std::string& start, const ir::Index& together, const std::string& thread, const std::string& words);
@@ -150,14 +166,20 @@ class KernelWriter {
     std::map<std::string, std::string> leader_; ///< of rings that share barriers, the one whose they are
     std::set<const ir::Sync*> left_out_;        ///< signals that another one of such rings gives
     std::string words_;                         ///< where the chunk that a thread would store goes instead
+    std::set<std::string> paired_;              ///< tiles of 16-bit elements that matrix products take from registers, two in a word
+    std::set<const ir::Block*> fresh_;          ///< products whose sums start from nothing
     bool multiplies_ = false;                   ///< matrices
-    bool has_registers_ = false;                ///< a role says how many
-    std::set<std::string> in_flight_;           ///< sums of products that may be on their way
+    std::set<std::string> in_flight_;           ///< sums of products that may be on their way until the loop ends
+    std::vector<Flight> flights_;               ///< products on their way until they are needed, the oldest first
+    std::string condition_;                     ///< of the branch that is written
+    int flights_started_ = 0;
     std::vector<KernelArgument> maps_;          ///< tensors as the copy engine sees them
     std::set<std::string> read_by_engine_, boxes_, multicast_;    ///< rings that the tensor cores read past the registers; that the copy engine fills; for all blocks of the cluster
     std::map<std::string, int64_t> passed_;     ///< turns that were given before the roles started
 };
 
+/// The one block inside a nest of loops; null where there is another number.
+const ir::Block* only_block(const ir::Body& stmts);
 /// `state op= x` as a statement.
 std::string combined(ir::Monoid m, ir::DType t, const std::string& state, const std::string& x);
 

@@ -53,6 +53,7 @@ struct MatrixShape {
     bool across = true;              ///< may neighbours of an operand in memory lie along its rows or columns, not along the terms?
     bool needs_swizzle = false;      ///< operands lie in lines as long as a swizzle pattern
     bool mixed = false;              ///< may the factors have two types, or be whole numbers that count as floats?
+    bool rows_in_registers = false;  ///< the factor with the rows lies in registers, as the sums of another such product whose columns are the terms of this one; it is rounded
 };
 
 /// A device function of microkernels/, described so that a pass can decide whether a block may be bound to it.

@@ -102,6 +102,22 @@ bool any_inside(const Body& body, const std::function<bool(const Stmt&)>& f) {
     });
 }
 
+bool runs_by_itself(const Block& b) { return b.via.find(".wgmma_") != std::string::npos; }
+
+bool any_block(const Body& body, const std::function<bool(const Block&)>& f) {
+    return any_inside(body, [&](const Stmt& s) {
+        const auto* b = std::get_if<Block>(&s->node);
+        return b && f(*b);
+    });
+}
+
+bool has_sync(const Body& body, SyncOp op, const std::string& name) {
+    return any_inside(body, [&](const Stmt& s) {
+        const auto* y = std::get_if<Sync>(&s->node);
+        return y && y->op == op && (name.empty() || y->name == name);
+    });
+}
+
 std::vector<Axis> axes_of_kind(const Block& b, bool parallel) {
     std::vector<Axis> out;
     std::ranges::copy_if(b.axes, std::back_inserter(out), [&](const Axis& a) { return (a.kind == AxisKind::Par) == parallel; });

@@ -65,8 +65,12 @@ struct Block {
     bool exclusive = false;
     int64_t k = 0;
     std::string via = {};    ///< the microkernel that does it
-    int64_t pending = 0;     ///< so many groups of products may be on their way behind it, where the hardware runs them by itself
+    int64_t pending = 0;     ///< so many groups of products may be on their way behind it, where the hardware runs them by itself; `until_needed`: as long as nothing needs its sums
 };
+
+inline constexpr int64_t until_needed = 8;
+/// A product that the hardware computes beside the threads, which wait for its sums.
+bool runs_by_itself(const Block& b);
 
 /// `Thread`: made by lowering, one iteration a thread. `Vector`: serial, a few iterations under way together; `Unroll`: serial, repeated in the text.
 enum class LoopKind { Serial, Grid, Cluster, Warpgroup, Thread, Vector, Unroll };
@@ -182,6 +186,9 @@ Stmt map_bodies(const Stmt& s, const std::function<Body(const Body&)>& f);
 std::vector<const Body*> bodies_of(const Stmt& s);
 /// Is there a statement of this kind in the body, or inside one of it?
 bool any_inside(const Body& body, const std::function<bool(const Stmt&)>& f);
+/// The same of blocks, and of signals: of a ring or turn of that name, or of any.
+bool any_block(const Body& body, const std::function<bool(const Block&)>& f);
+bool has_sync(const Body& body, SyncOp op, const std::string& name = {});
 /// All blocks, in order.
 void for_each_block(const Body& body, const std::function<void(const Block&, Loc)>& f);
 /// The tensors that a block reads (in values, guards and subscripts).

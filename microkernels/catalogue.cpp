@@ -80,6 +80,8 @@ void reductions(std::vector<Microkernel>& all) {
                    .monoids = plain_monoids, .operands = {value}, .group = ThreadGroup::Warp, .most_threads = 64, .resources = {.registers = 2}, .headers = headers, .source = shuffle_source});
     all.push_back({.id = "common.lanes_reduce", .function = "lanes_reduce", .doc = "over each group of 2, 4 or more lanes of a warp, the same bits to all of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(),
                    .types = numbers, .monoids = plain_monoids, .operands = {value}, .group = ThreadGroup::Lanes, .most_threads = 32, .resources = {.registers = 2}, .headers = {"group", "reduce", "lanes"}, .source = shuffle_source});
+    all.push_back({.id = "common.rows_reduce", .function = "rows_reduce", .doc = "over the lanes that have parts of the same rows of a matrix in registers, the same bits to all of them", .kind = MicrokernelKind::Reduce,
+                   .targets = by_shuffle(), .types = numbers, .monoids = plain_monoids, .operands = {value}, .group = ThreadGroup::Group, .most_threads = 1024, .resources = {.registers = 2}, .headers = {"group", "reduce", "rows"}, .source = shuffle_source});
     all.push_back({.id = "common.block_reduce", .function = "block_reduce", .doc = "over the threads of a block, the same bits to all of them", .kind = MicrokernelKind::Reduce, .targets = by_shuffle(), .types = numbers,
                    .monoids = plain_monoids, .operands = {value, scratch}, .group = ThreadGroup::Block, .most_threads = 1024, .resources = {.scratch_values = 1, .registers = 3, .barriers = 2}, .headers = headers,
                    .source = shuffle_source});
@@ -116,8 +118,9 @@ void scans_and_merges(std::vector<Microkernel>& all) {
 /// Products of tiles in shared memory, the sums in registers.
 Microkernel matrix_product(std::string id, std::string function, std::string doc, std::vector<MicrokernelTarget> targets, std::vector<DType> types, MatrixShape shape, ThreadGroup group, Headers headers, std::string source, int threads = 32) {
     if (group == ThreadGroup::Warpgroup) threads = 128;
+    const Scope first = shape.rows_in_registers ? Scope::Register : Scope::Shared;
     return {.id = std::move(id), .function = std::move(function), .doc = std::move(doc), .kind = MicrokernelKind::Mma, .targets = std::move(targets), .types = std::move(types), .monoids = {Monoid::Sum},
-            .operands = {{"d", {Scope::Register}, true}, {"a", {Scope::Shared}, false}, {"b", {Scope::Shared}, false}}, .alignment = 16, .group = group, .most_threads = threads,
+            .operands = {{"d", {Scope::Register}, true}, {"a", {first}, false}, {"b", {Scope::Shared}, false}}, .alignment = 16, .group = group, .most_threads = threads,
             .resources = {.registers = static_cast<int>(shape.rows * shape.columns / threads)}, .headers = std::move(headers), .matrix = std::move(shape), .source = std::move(source)};
 }
 
@@ -129,6 +132,8 @@ void matrix_products(std::vector<Microkernel>& all) {
                                      {16, 8, depth, "mma.m16n8.C", sum}, ThreadGroup::Warp, mma, mma_source));
     };
     by_warp("f16", {DType::F16, DType::BF16}, 16, "HMMA\\.16816", "mma\\.sync\\.aligned\\.m16n8k16");
+    all.push_back(matrix_product("sm80.mma_rows_f16", "mma_rows", "products of rows in registers, rounded to the type of the other factor, and tiles in shared memory by mma.sync m16n8k16", from_sm_80("HMMA\\.16816", "mma\\.sync\\.aligned\\.m16n8k16"),
+                                 {DType::F16, DType::BF16}, {.rows = 16, .columns = 8, .depth = 16, .accumulator = "mma.m16n8.C", .rows_in_registers = true}, ThreadGroup::Warp, {"group", "swizzle", "operand", "pairs", "mma", "mma_rows"}, mma_source));
     all.push_back(matrix_product("common.mma_fma", "fma_tile", "products of tiles in shared memory by multiplications and additions of f32", {{"sm_70", "FFMA", "fma\\.rn\\.f32"}, {"sm_80", "FFMA", "fma\\.rn\\.f32"}, {"sm_90a", "FFMA", "fma\\.rn\\.f32"}},
                                  {DType::F32, DType::F16, DType::BF16, DType::I8, DType::F8E4M3}, {.rows = 16, .columns = 32, .depth = 4, .accumulator = "lanes.16x32", .mixed = true}, ThreadGroup::Warp, {"group", "copy", "swizzle", "operand", "fma"}, "PTX ISA, fma"));
     by_warp("tf32", {DType::Tf32}, 8, "HMMA\\.1688\\.F32\\.TF32", "mma\\.sync\\.aligned\\.m16n8k8");
@@ -149,6 +154,9 @@ void matrix_products(std::vector<Microkernel>& all) {
                                      {64, 8, depth, "wgmma.D", sum, 256, across, true}, ThreadGroup::Warpgroup, wgmma, wgmma_source));
     };
     by_warpgroup("f16", {DType::F16, DType::BF16}, 16, "HGMMA", true);
+    all.push_back(matrix_product("sm90.wgmma_rows_f16", "warpgroup_rows", "products of rows in registers, rounded to the type of the other factor, and tiles in shared memory by wgmma m64nNk16", sm_90a("HGMMA", "wgmma\\.mma_async"), {DType::F16, DType::BF16},
+                                 {.rows = 64, .columns = 8, .depth = 16, .accumulator = "wgmma.D", .most_columns = 256, .needs_swizzle = true, .rows_in_registers = true}, ThreadGroup::Warpgroup,
+                                 {"group", "async", "swizzle", "operand", "pairs", "wgmma", "wgmma_rows"}, wgmma_source));
     by_warpgroup("tf32", {DType::Tf32}, 8, "HGMMA", false);
     by_warpgroup("s8", {DType::I8}, 32, "IGMMA", false, DType::I32);
     by_warpgroup("f8", {DType::F8E4M3, DType::F8E5M2}, 32, "QGMMA", false, DType::F32, "warpgroup_promoted_tile");

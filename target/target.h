@@ -7,6 +7,9 @@ namespace acu {
 
 enum class Platform { Cpu, Cuda, Hip };
 
+/// 32-bit registers of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+inline constexpr int64_t register_file = 65536;
+
 /// What a chip can do, as data.
 struct Target {
     std::string_view name;

@@ -102,12 +102,25 @@ void Facts::add_dim(const std::string& name) {
     if (!known_.contains(name)) facts_.push_back(linear(ir::name(name)));
 }
 
+/// max(0, n) is n where there is a point, as is max(0, n) - m with m not negative.
+static Index of_some_point(const Index& size) {
+    const auto nothing = [](const Index& i) { return is_const(i) && i->value <= 0; };
+    const auto is_negated = [](const Index& i) { return i->op == IndexOp::Mul && is_const(i->args[0]) && i->args[0]->value < 0; };
+    const auto not_negative = [&](const Index& i) { return i->op == IndexOp::Max && (nothing(i->args[0]) || nothing(i->args[1])); };
+    if (size->op == IndexOp::Max && nothing(size->args[0])) return of_some_point(size->args[1]);
+    if (size->op == IndexOp::Max && nothing(size->args[1])) return of_some_point(size->args[0]);
+    if (size->op == IndexOp::Sub && not_negative(size->args[1])) return of_some_point(size->args[0]) - size->args[1];
+    if (size->op == IndexOp::Add && is_negated(size->args[1]) && not_negative(size->args[1]->args[1])) return of_some_point(size->args[0]) + size->args[1];
+    if (size->op == IndexOp::Add && is_negated(size->args[0]) && not_negative(size->args[0]->args[1])) return size->args[0] + of_some_point(size->args[1]);
+    return size;
+}
+
 void Facts::add_range(const std::string& name, const Index& base, const Index& size) {
     ranges_[name] = {base, size};
     definitions_.erase(name);
     const Index n = ir::name(name);
     add_nonnegative(n - base);
-    add_nonnegative(base + size - constant(1) - n);
+    add_nonnegative(base + of_some_point(size) - constant(1) - n);
 }
 
 void Facts::define(const std::string& name, const Index& e) {

@@ -17,6 +17,7 @@ struct Seen {
     std::string mapping;
     bool async = false;
     bool engine = false;    ///< a read by the copy engine
+    bool unit = false;      ///< a read by tensor cores past the registers: they see what threads wrote behind a fence
     int64_t age = 0;    ///< iterations of the innermost loop ago
     std::string text() const {
         std::string s = fmt::format("{} {} {} {} {} {}", touch.tensor, touch.write, async, engine, age, mapping);
@@ -52,7 +53,7 @@ class Placement {
     Body run(const Body& stmts) {
         Pending none;
         Body out = body(stmts, none);
-        if (!has_roles(stmts) && any_inside(stmts, [](const Stmt& s) { const auto* b = std::get_if<Block>(&s->node); return b && stores_boxes(*b); })) out.push_back(make_stmt({}, Sync{SyncOp::StoreWait}));    // its memory ends with the block
+        if (!has_roles(stmts) && any_block(stmts, stores_boxes)) out.push_back(make_stmt({}, Sync{SyncOp::StoreWait}));    // its memory ends with the block, if not sooner
         return out;
     }
 
@@ -73,7 +74,8 @@ class Placement {
                 if (!shared(t.tensor)) continue;
                 const bool async = t.write && b->via == copy_async;
                 const bool engine = !t.write && stores_boxes(*b);
-                out.push_back({normalised(std::move(t)), is_matrix_product(*b) ? "" : mapping, async, engine});    // a fragment's cells are read by other threads than those of the sums
+                const bool unit = !t.write && runs_by_itself(*b);
+                out.push_back({normalised(std::move(t)), is_matrix_product(*b) ? "" : mapping, async, engine, unit});    // a fragment's cells are read by other threads than those of the sums
             }
             return;
         }
@@ -157,7 +159,7 @@ class Placement {
         bool any = false, async = false, for_engine = false, by_engine = false;
         for (const Seen& x : mine)
             for (const auto& [key, before] : pending)
-                if (conflict(before, x)) any = true, async |= before.async, for_engine |= x.engine, by_engine |= before.engine;
+                if (conflict(before, x)) any = true, async |= before.async, for_engine |= x.engine || x.unit, by_engine |= before.engine;
         if (!any) return;
         if (for_engine) out.push_back(make_stmt(s->loc, Sync{SyncOp::Fence}));
         if (by_engine) out.push_back(make_stmt(s->loc, Sync{SyncOp::StoreWait}));
@@ -255,6 +257,10 @@ class Placement {
         analysis::for_each_load(i.condition, [&](const Value& v) {
             if (shared(v->name)) mine.push_back({normalised({v->name, v->subscripts, v->version, false}), "", false});
         });
+        std::vector<Seen> inside;    // what tensor cores read is fenced once, whether they read it or not
+        for (const Body* body : {&i.body, &i.otherwise})
+            for (const Stmt& x : *body) seen_in(x, "", inside);
+        std::ranges::copy_if(inside, std::back_inserter(mine), &Seen::unit);
         separate(s, mine, pending, out);
         Pending other = pending;
         If n{i.condition, body(i.body, pending), body(i.otherwise, other)};
@@ -271,7 +277,7 @@ class Placement {
             Placement inside = *this;
             inside.collectives_meet_ = role.threads > warp_;
             inside.groups_.clear();
-            role.body = inside.run(role.body);    // with a wait for what is stored at its end
+            role.body = inside.run(role.body);
         }
         pending.clear();
         out.push_back(with_node(s, std::move(n)));

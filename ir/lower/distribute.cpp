@@ -53,24 +53,45 @@ class Distribution {
         return dims;
     }
 
-    /// Where a thread's loads and stores of register tiles go: `slot` is the register of the point's own cell.
+    /// Where a thread's loads and stores of register tiles go: `slot` is the register of the point's own cell, of points that lie as `points` says over `axes`.
     struct Mine {
         std::string thread;
         Index slot;
+        const Layout* points = nullptr;
+        const std::vector<Axis>* axes = nullptr;
     };
-    std::optional<std::vector<Index>> registers(const std::string& tile, const std::vector<Index>& subscripts, const Mine& m) const {
+    std::optional<std::vector<Index>> registers(const std::string& tile, const std::vector<Index>& subscripts, const std::vector<Index>& version, const Mine& m) const {
         const auto it = decls_.find(tile);
         if (it == decls_.end() || !it->second.layout) return {};
         std::vector<Index> out{ir::name(m.thread)};
         if (is_replicated(*it->second.layout)) out.insert(out.end(), subscripts.begin(), subscripts.end());
+        else if (const auto cell = m.points ? shared_cell(*m.axes, subscripts, it->second, version) : std::nullopt; cell && std::ranges::find(*cell, -1) != cell->end())
+            out.push_back(kept_register(*m.points, axes_by_dim(*cell, subscripts.size()), m.slot));
+        else if (m.points && !cell) return owner(it->second, subscripts, version);
         else out.push_back(m.slot);
         return out;
     }
+
+    /// Thread and register of a cell whatever the thread that runs the point: the factor of a matrix product.
+    static std::vector<Index> owner(const Decl& ring, const std::vector<Index>& subscripts, const std::vector<Index>& version) {
+        const Decl d = at_version(ring, version);
+        const Layout back = *inverse(*d.layout, {"lane", "warp", "reg"});
+        std::map<std::string, Index> inputs;
+        for (size_t i = 0; i < subscripts.size(); ++i) inputs.emplace(fmt::format("d{}", i), normal(subscripts[i] - d.dims[i].origin));
+        std::vector<Index> at;
+        for (int k = 0; k < 3; ++k) {
+            Index sum = constant(0);
+            for (const IndexTerm& x : index_form(back, k).terms()) sum = sum + term(x, inputs);
+            at.push_back(normal(sum));
+        }
+        return {normal(at[1] * constant(d.layout->size("lane")) + at[0]), at[2]};
+    }
+
     Block in_thread(Block b, const Mine& m) const {
         for (Access& o : b.outs)
-            if (auto at = registers(o.tensor, o.subscripts, m)) o.subscripts = std::move(*at);
+            if (auto at = registers(o.tensor, o.subscripts, o.version, m)) o.subscripts = std::move(*at);
         const auto load = [&](const Value& v) -> Value {
-            const auto at = v->op == Op::Load ? registers(v->name, v->subscripts, m) : std::nullopt;
+            const auto at = v->op == Op::Load ? registers(v->name, v->subscripts, v->version, m) : std::nullopt;
             return at ? with_source(v, v->name, *at) : nullptr;
         };
         for (Value& v : b.vals) v = replace(v, load);
@@ -157,7 +178,7 @@ class Distribution {
         for (const analysis::Touch& t : analysis::touches(b)) {
             const Layout* l = layout(t.tensor);
             if (!l || is_replicated(*l)) continue;
-            if (const auto dims = own_cell(axes, t.subscripts, decls_.at(t.tensor))) return l->projected(*dims);
+            if (const auto dims = own_cell(axes, t.subscripts, decls_.at(t.tensor), t.version)) return l->projected(*dims);
         }
         const auto shape = constant_sizes(axes);
         if (shape && !axes.empty() && reads_own_copy(b, axes, *shape)) return replicated_layout(*shape);
@@ -207,6 +228,44 @@ class Distribution {
         return std::ranges::any_of(analysis::touches(b), [&](const analysis::Touch& t) { return layout(t.tensor) && !is_replicated(*layout(t.tensor)) && decls_.find(t.tensor)->second.scope == Scope::Register; });
     }
 
+    /// The terms of a sum in which a name stands, and the others.
+    static void split_terms(const Index& e, int64_t factor, const std::string& name, Index& with, Index& without) {
+        if (e->op == IndexOp::Add || e->op == IndexOp::Sub) {
+            split_terms(e->args[0], factor, name, with, without);
+            return split_terms(e->args[1], e->op == IndexOp::Add ? factor : -factor, name, with, without);
+        }
+        if (e->op == IndexOp::Mul && is_const(e->args[0])) return split_terms(e->args[1], factor * e->args[0]->value, name, with, without);
+        Index& to = analysis::mentions(e, name) ? with : without;
+        to = to + constant(factor) * e;
+    }
+
+    /// i < j  ->  (what of i - j the register's number says) < (the rest): a constant against a number that the thread computes once, which nobody keeps for each register.
+    static void compare_by_register(Block& b, const Loop& r) {
+        IndexMap points;
+        for (const Let& x : r.lets) points.emplace(x.name, x.value);
+        const std::function<Value(const Value&)> rewrite = [&](const Value& v) -> Value {
+            const bool compares = v->op >= Op::Lt && v->op <= Op::Ge && v->args[0]->op == Op::OfIndex && v->args[1]->op == Op::OfIndex;
+            if (!compares) return nullptr;
+            const Index difference = normal(substitute(v->args[0]->subscripts[0] - v->args[1]->subscripts[0], points));
+            if (!analysis::mentions(difference, r.var) || mentions_load(difference)) return nullptr;
+            Index with = constant(0), without = constant(0);
+            split_terms(difference, 1, r.var, with, without);
+            return binary(v->op, of_index(normal(with)), of_index(normal(constant(0) - without)));
+        };
+        for (Value& v : b.vals) v = replace(v, rewrite);
+    }
+
+    /// Does the block write only registers?
+    bool has_own_registers_written(const Block& b) const {
+        return std::ranges::all_of(b.outs, [&](const Access& o) { return layout(o.tensor) != nullptr; });
+    }
+
+    /// Of the threads that have the same points, one is enough for what all see.
+    static void each_cell_once(Block& b, const Layout& l, const std::map<std::string, Index>& inputs) {
+        for (const char* input : {"warp", "lane"})
+            for (const int64_t bit : replicas(l, input)) add_first(b, binary(Op::Eq, of_index(mod(div(inputs.at(input), constant(bit)), constant(2))), integer(0, DType::I64)));
+    }
+
     static Index term(const IndexTerm& t, const std::map<std::string, Index>& inputs) {
         Index e = div(inputs.at(t.input), constant(t.divisor));
         if (t.modulus) e = mod(e, constant(t.modulus));
@@ -244,7 +303,9 @@ class Distribution {
             slot = first + ir::name(axes[k].name) - ir::name(start);
         }
         if (warps > 1 && lanes < warp_) add_first(n, below(mod(thread, constant(warp_)), constant(lanes)));
-        const Stmt inside = with_node(s, in_thread(std::move(n), {t.var, slot}));
+        if (r.kind == LoopKind::Unroll) compare_by_register(n, r);
+        if (!has_own_registers_written(b)) each_cell_once(n, l, inputs);
+        const Stmt inside = with_node(s, in_thread(std::move(n), {t.var, slot, &l, &axes}));
         if (once) t.lets = r.lets, t.body = {inside};
         else r.body = {inside}, t.body = {with_node(s, std::move(r))};
         return with_node(s, std::move(t));
@@ -287,12 +348,60 @@ class Distribution {
     /// Of a pair the second part holds positions; -1 where a thread found none.
     Body collective(const Stmt& s, const Block& b) {
         if (is_collective_scan(b)) return one_row_after_another(s, b, {scan(s, b)});
+        if (reduces_rows(b)) return rows(s, b);
         std::vector<Decl> parts;
         for (const Access& o : b.outs) {
             const DType type = find(o.tensor).type;
             parts.push_back(own_register(b.label + (parts.empty() ? ".part" : ".place"), parts.empty() ? widened(type) : type, b.k));
         }
         return one_row_after_another(s, b, {fill(s, parts, b), partial(s, parts, b), combine(s, parts, b)});
+    }
+
+    /// out[i] op= v[i, j] over i, j!   ->   part[i] = id;  part[i] op= v[i, j] over my i, j;  row[i] = id;  row[i] op= part[i] of all lanes that share i;  out[i] op= row[i]
+    Body rows(const Stmt& s, const Block& b) {
+        std::vector<Axis> all = b.axes;
+        for (Axis& a : all) a.kind = AxisKind::Par;
+        const std::vector<Axis> kept = axes_of_kind(b, true);
+        std::vector<int> dims;
+        std::vector<Window> windows;
+        std::vector<Index> cell;
+        for (const Axis& a : kept) dims.push_back(static_cast<int>(std::ranges::find(all, a.name, &Axis::name) - all.begin())), windows.push_back({a.base, a.size}), cell.push_back(ir::name(a.name));
+        const Layout of_rows = kept_coordinates(*points_layout(b, all), dims);
+        const DType type = widened(find(b.outs[0].tensor).type);
+        const auto tile = [&](const char* ending) {
+            Decl d{fresh_buffer(b.label + ending), Scope::Register, type, windows};
+            d.layout = of_rows;
+            decls_.insert_or_assign(d.name, d), threads_of_.insert_or_assign(d.name, threads_);
+            Decl made = d;
+            made.dims = thread_dims(d);
+            made_.push_back(std::move(made));
+            return d.name;
+        };
+        const std::string part = tile(".part"), row = tile(".row");
+        const auto block = [&](const std::string& label, const std::vector<Axis>& axes, const Access& out, Monoid monoid, const Value& value) {
+            Block n{label, axes, {out}, monoid, {value}};
+            return spread(with_node(s, n), n, axes, {});
+        };
+        Block own = b;
+        own.label = part, own.axes = all, own.outs = {{part, cell}}, own.via.clear();
+        return {block(part + ".init", kept, {part, cell}, Monoid::None, identity(b.monoid, type)), spread(with_node(s, own), own, all, {}), block(row + ".init", kept, {row, cell}, Monoid::None, identity(b.monoid, type)),
+                joined_rows(s, b, part, row, of_rows), block(b.label, kept, b.outs[0], b.monoid, load(row, type, cell))};
+    }
+
+    /// row[t, r] op= part[u, r] over t, r, j!: thread u has the number of t but for the bits that lanes of a row differ in, which are those of j.
+    Stmt joined_rows(const Stmt& s, const Block& b, const std::string& part, const std::string& row, const Layout& of_rows) {
+        const std::string t = fresh("t"), r = fresh("r"), j = fresh("j");
+        Index other = ir::name(t);
+        int64_t bit = 1;
+        for (const int64_t mask : replicas(of_rows, "lane")) {
+            const auto digit = [](const std::string& n, int64_t place) { return mod(div(ir::name(n), constant(place)), constant(2)); };
+            other = other + constant(mask) * (digit(j, bit) - digit(t, mask));
+            bit *= 2;
+        }
+        Block n{row, {{t, AxisKind::Par, constant(0), constant(threads_)}, {r, AxisKind::Par, constant(0), constant(of_rows.size("reg"))}, {j, AxisKind::Red, constant(0), constant(bit)}}, {{row, {ir::name(t), ir::name(r)}}}, b.monoid,
+                {load(part, find(part).type, {normal(other), ir::name(r)})}};
+        n.via = b.via;
+        return with_node(s, std::move(n));
     }
 
     /// One register of each thread; of the best of several, one each.

@@ -29,7 +29,7 @@ void Items::around(const Body& body, const std::vector<Decl>& home) {
         }
         home_ = home;
         for (const Role& role : r->roles)
-            if (any_inside(role.body, [](const Stmt& x) { const auto* y = std::get_if<Sync>(&x->node); return y && y->op == SyncOp::Take; })) takes_.insert(role.name);
+            if (has_sync(role.body, SyncOp::Take)) takes_.insert(role.name);
         for (const Role& role : r->roles) inside(role.body, {}, role.name);
     }
 }

@@ -44,10 +44,7 @@ static bool mentions_any(const Index& e, const Loop& l) {
 
 /// Does a microkernel join the lanes of a warp? Roles have their own threads, so what they hold does not count.
 static bool joins_lanes(const Body& body) {
-    return !has_roles(body) && any_inside(body, [](const Stmt& x) {
-        const auto* b = std::get_if<Block>(&x->node);
-        return b && b->via.starts_with("common.warp_");
-    });
+    return !has_roles(body) && any_block(body, [](const Block& b) { return b.via.starts_with("common.warp_"); });
 }
 
 /// The threads of a kernel whose plan does not say: one warp where one joins its lanes.
@@ -73,10 +70,7 @@ static Stmt one_block(const Program& p, const Stmt& s, const Target& target) {
 
 /// Blocks of a cluster run side by side where they share what the copy engine brings; elsewhere one after another in one block.
 static bool is_side_by_side(const Loop& l) {
-    return l.kind == LoopKind::Cluster && is_const(analysis::normal(l.extent)) && any_inside(l.body, [](const Stmt& s) {
-        const auto* b = std::get_if<Block>(&s->node);
-        return b && is_multicast(*b);
-    });
+    return l.kind == LoopKind::Cluster && is_const(analysis::normal(l.extent)) && any_block(l.body, is_multicast);
 }
 
 /// The outer loops of a kernel stay grid loops as far as they are a perfect nest whose extents do not depend on each other.
@@ -130,10 +124,7 @@ std::vector<const Loop*> nest_of(const Loop& kernel) {
 
 int64_t cluster_of(const Loop& kernel) {
     constexpr int64_t most_threads = 1024;
-    const bool joined = any_inside(kernel.body, [](const Stmt& s) {
-        const auto* b = std::get_if<Block>(&s->node);
-        return b && b->via == "common.cluster_reduce";
-    });
+    const bool joined = any_block(kernel.body, [](const Block& b) { return b.via == "common.cluster_reduce"; });
     int64_t blocks = 1;
     while ((joined || kernel.threads > most_threads) && kernel.threads > block_of_cluster * blocks) blocks *= 2;
     return blocks;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/analysis/affine.h"
@@ -33,6 +35,22 @@ class Inference {
         while (adopt_one()) {}
         while (demote_one()) {}
         for (auto& [n, d] : tiles_) settle(d);
+    }
+
+    /// Why the kernel cannot be spread: a tile whose layout the plan decided, but which some statement needs elsewhere, or rows that no lanes of one warp share.
+    std::optional<Diagnostic> fault() const {
+        for (const std::string& t : planned_)
+            if (place_.at(t) == Place::Shared && tiles_.at(t).scope == Scope::Shared) return Diagnostic{"lower.layouts", tiles_.at(t).loc, fmt::format("`{}` lies in registers as its matrix instructions want it, but a statement needs it otherwise", t), {}, "keep a copy of it in shared memory"};
+        for (const Block* b : blocks_) {
+            if (!reduces_rows(*b)) continue;
+            const auto points = points_of(*b);
+            const std::vector<Axis> axes = spread_axes(*b), rows = axes_of_kind(*b, true);
+            std::vector<int> dims;
+            for (const Axis& a : rows) dims.push_back(static_cast<int>(std::ranges::find(axes, a.name, &Axis::name) - axes.begin()));
+            if (!points) return Diagnostic{"lower.rows", {}, fmt::format("`{}` reduces rows of no tile that lies in registers", b->label), {}, "bind it to common.block_reduce, or leave it to each thread"};
+            if (!replicas(kept_coordinates(*points, dims), "warp").empty()) return Diagnostic{"lower.rows", {}, fmt::format("`{}` reduces rows that several warps share", b->label), {}, "give each warp whole rows: bind_mma(…, columns = 1)"};
+        }
+        return {};
     }
 
     Body body(const Body& stmts) const {
@@ -72,6 +90,7 @@ class Inference {
                 for (const int64_t x : *shape) count *= x;
             if (d.layout) {    // a plan decided
                 place_[n] = Place::Spread;
+                planned_.insert(n);
                 continue;
             }
             const bool usable = shape && count > 0 && !outside_.contains(n) && d.ring.versions <= 1 && threads_of(n), single = alone(n);
@@ -93,36 +112,66 @@ class Inference {
         return it != place_.end() && it->second == p;
     }
 
-    /// A tile that stands beside one whose layout a plan decided, cell by cell, takes that layout; false: none is left.
+    /// Axes of the points that a block spreads over threads: where it reduces rows of a tile, also those that are reduced.
+    static std::vector<Axis> spread_axes(const Block& b) { return reduces_rows(b) ? b.axes : axes_of_kind(b, true); }
+
+    /// How the points of a block lie: as in a tile of which each point has a cell of its own, first one that is decided.
+    std::optional<Layout> points_of(const Block& b) const {
+        const std::vector<Axis> axes = spread_axes(b);
+        std::optional<Layout> any;
+        for (const analysis::Touch& t : analysis::touches(b)) {
+            if (!is(t.tensor, Place::Spread)) continue;
+            const auto dims = own_cell(axes, t.subscripts, tiles_.at(t.tensor), t.version);
+            const auto l = dims ? layout_of(tiles_.at(t.tensor)) : std::nullopt;
+            if (l && decided(t.tensor)) return l->projected(*dims);
+            if (l && !any) any = l->projected(*dims);
+        }
+        return any;
+    }
+
+    /// How a tile lies whose cells the points of a block have or share; nothing where they have none.
+    std::optional<Layout> seen_from(const Block& b, const Layout& points, const analysis::Touch& t) const {
+        const Decl& d = tiles_.at(t.tensor);
+        const auto cell = shared_cell(spread_axes(b), t.subscripts, d, t.version);
+        return cell ? std::optional(kept_coordinates(points, axes_by_dim(*cell, d.dims.size()))) : std::nullopt;
+    }
+
+    /// A tile that stands beside one whose layout is decided takes that layout, or what it says of the coordinates that both have; false: none is left.
     bool adopt_one() {
         for (const Block* b : blocks_) {
-            if (is_collective(*b)) continue;
-            const std::vector<Axis> par = axes_of_kind(*b, true);
+            if ((is_collective(*b) && !reduces_rows(*b)) || is_matrix_product(*b)) continue;
             const std::vector<analysis::Touch> all = analysis::touches(*b);
-            for (const analysis::Touch& from : all) {
-                if (!is(from.tensor, Place::Spread) || !decided(from.tensor)) continue;
-                for (const analysis::Touch& to : all)
-                    if (is(to.tensor, Place::Spread) && !decided(to.tensor) && alike(par, from, to)) {
-                        tiles_.at(to.tensor).layout = tiles_.at(from.tensor).layout;
-                        return true;
-                    }
+            if (std::ranges::none_of(all, [&](const analysis::Touch& t) { return is(t.tensor, Place::Spread) && decided(t.tensor); })) continue;
+            const auto points = decided_points(*b);
+            if (!points) continue;
+            for (const analysis::Touch& t : all) {
+                if (!is(t.tensor, Place::Spread) || decided(t.tensor) || threads_of(t.tensor) != points->size("lane") * points->size("warp")) continue;
+                if (auto l = seen_from(*b, *points, t)) {
+                    tiles_.at(t.tensor).layout = std::move(*l);
+                    return true;
+                }
             }
         }
         return false;
     }
 
-    bool alike(const std::vector<Axis>& par, const analysis::Touch& a, const analysis::Touch& b) const {
-        const Decl &x = tiles_.at(a.tensor), &y = tiles_.at(b.tensor);
-        const auto mine = own_cell(par, a.subscripts, x), other = own_cell(par, b.subscripts, y);
-        return mine && other && *mine == *other && threads_of(a.tensor) == threads_of(b.tensor) && constant_sizes(x.dims) == constant_sizes(y.dims);
+    /// Of the points of a block that has a decided tile for them.
+    std::optional<Layout> decided_points(const Block& b) const {
+        const std::vector<Axis> axes = spread_axes(b);
+        for (const analysis::Touch& t : analysis::touches(b)) {
+            if (!is(t.tensor, Place::Spread) || !decided(t.tensor)) continue;
+            if (const auto dims = own_cell(axes, t.subscripts, tiles_.at(t.tensor), t.version)) return tiles_.at(t.tensor).layout->projected(*dims);
+        }
+        return {};
     }
 
     /// Moves the first tile that some block cannot use where it is; false: all can.
     bool demote_one() {
         for (const Block* b : blocks_) {
-            const std::string tile = is_collective(*b) ? unfit_collective(*b) : unfit(*b);
+            const std::string tile = reduces_rows(*b) ? unfit_rows(*b) : is_collective(*b) ? unfit_collective(*b) : unfit(*b);
             if (tile.empty()) continue;
             place_[tile] = Place::Shared;
+            if (!planned_.contains(tile)) tiles_.at(tile).layout.reset();
             return true;
         }
         return false;
@@ -135,7 +184,7 @@ class Inference {
             if (is_collective_scan(b) && (is(t.tensor, Place::Spread) || is(t.tensor, Place::Replicated))) return t.tensor;
         for (const analysis::Touch& t : analysis::touches(b)) {
             if (t.write && is(t.tensor, Place::Spread)) return t.tensor;
-            if (!t.write && is(t.tensor, Place::Spread) && !own_cell(reduced, t.subscripts, tiles_.at(t.tensor))) return t.tensor;
+            if (!t.write && is(t.tensor, Place::Spread) && !own_cell(reduced, t.subscripts, tiles_.at(t.tensor), t.version)) return t.tensor;
         }
         for (const Access& o : b.outs)    // value and position go to the same threads
             if (is(o.tensor, Place::Replicated) && std::ranges::any_of(b.outs, [&](const Access& x) { return is(x.tensor, Place::Shared); })) return o.tensor;
@@ -143,14 +192,34 @@ class Inference {
     }
 
     std::string unfit(const Block& b) const {
-        const std::vector<Axis> par = axes_of_kind(b, true);
         const bool each = std::ranges::any_of(b.outs, [&](const Access& o) { return is(o.tensor, Place::Replicated); });
+        const auto points = each || is_matrix_product(b) ? std::nullopt : points_of(b);
         for (const analysis::Touch& t : analysis::touches(b)) {
             if (each && is(t.tensor, Place::Spread)) return b.outs[0].tensor;    // the result is needed by all: it goes where all see it
             if (each && t.write && !is(t.tensor, Place::Replicated)) return b.outs[0].tensor;
-            if (is(t.tensor, Place::Spread) && !own_cell(par, t.subscripts, tiles_.at(t.tensor))) return t.tensor;
+            if (!is(t.tensor, Place::Spread) || is_factor(b, t)) continue;
+            const Decl& d = tiles_.at(t.tensor);
+            if (own_cell(axes_of_kind(b, true), t.subscripts, d, t.version)) continue;
+            const auto wanted = points ? seen_from(b, *points, t) : std::nullopt;
+            const auto l = wanted ? layout_of(d) : std::nullopt;
+            if (!l || !same(*l, *wanted)) return t.tensor;
         }
-        return each ? "" : disagree(b, par);
+        return each ? "" : disagree(b, axes_of_kind(b, true));
+    }
+
+    /// A factor of a matrix product that its instruction takes from registers.
+    bool is_factor(const Block& b, const analysis::Touch& t) const { return is_matrix_product(b) && !t.write && decided(t.tensor) && t.tensor != b.outs[0].tensor; }
+
+    /// Each thread has its part of the rows, and the result where it has a part of the row.
+    std::string unfit_rows(const Block& b) const {
+        const auto points = points_of(b);
+        for (const analysis::Touch& t : analysis::touches(b)) {
+            if (!is(t.tensor, Place::Spread)) continue;
+            const auto wanted = points ? seen_from(b, *points, t) : std::nullopt;
+            const auto l = wanted ? layout_of(tiles_.at(t.tensor)) : std::nullopt;
+            if (!l || !same(*l, *wanted)) return t.tensor;
+        }
+        return {};
     }
 
     bool decided(const std::string& tile) const { return tiles_.at(tile).layout.has_value(); }
@@ -159,9 +228,10 @@ class Inference {
     std::string disagree(const Block& b, const std::vector<Axis>& axes) const {
         std::optional<std::pair<std::string, Layout>> first;
         for (const analysis::Touch& t : analysis::touches(b)) {
-            if (!is(t.tensor, Place::Spread)) continue;
+            if (!is(t.tensor, Place::Spread) || is_factor(b, t)) continue;
+            const auto dims = own_cell(axes, t.subscripts, tiles_.at(t.tensor), t.version);
+            if (!dims && shared_cell(axes, t.subscripts, tiles_.at(t.tensor), t.version)) continue;    // seen to already
             const auto l = layout_of(tiles_.at(t.tensor));
-            const auto dims = own_cell(axes, t.subscripts, tiles_.at(t.tensor));
             if (!l || !dims) return t.tensor;
             Layout seen = l->projected(*dims);
             if (first && !same(first->second, seen)) return decided(t.tensor) ? first->first : t.tensor;
@@ -206,6 +276,7 @@ class Inference {
     int64_t warp_;
     bool cluster_;    ///< its blocks share no memory: of shared memory, too, each thread has its own cells
     Decls tiles_;
+    std::set<std::string> planned_;    ///< tiles whose layout a plan decided
     std::vector<const Block*> blocks_;
     std::set<std::string> outside_;    ///< read by conditions
     std::map<std::string, Place, std::less<>> place_;
@@ -219,6 +290,7 @@ Result<Program> infer_layouts(const Program& p, const Target& target) {
         auto* l = std::get_if<Loop>(&s->node);
         if (!l || !l->threads) continue;
         const Inference found(*l, target);
+        if (auto why = found.fault()) return std::move(*why);
         Loop n = *l;
         found.allocs(n.allocs);
         n.body = found.body(n.body);

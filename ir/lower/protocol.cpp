@@ -141,8 +141,8 @@ class Recorder {
     void block(const Block& b, Loc loc) {
         for (const bool write : {false, true})
             for (const analysis::Touch& t : analysis::touches(b))
-                if (t.write == write && !t.version.empty() && is_ring(t.tensor)) events.push_back({write ? Event::Write : Event::Read, t.tensor, version(t.tensor, t.version), b.pending ? b.pending : -1, loc});
-        pending_ |= b.pending > 0;
+                if (t.write == write && !t.version.empty() && is_ring(t.tensor)) events.push_back({write ? Event::Write : Event::Read, t.tensor, version(t.tensor, t.version), b.pending && b.pending != until_needed ? b.pending : -1, loc});
+        pending_ |= b.pending > 0 && b.pending != until_needed;
     }
 
     const Decls& decls_;

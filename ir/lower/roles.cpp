@@ -12,25 +12,14 @@ namespace {
 constexpr int64_t default_role_threads = 128;
 /// Threads that issue wgmma together: their first number is a multiple of that.
 constexpr int64_t warpgroup = 128;
-/// 32-bit registers of a multiprocessor, and how many more or fewer a warpgroup can have: PTX ISA, "setmaxnreg".
-constexpr int64_t register_file = 65536, register_step = 8, most_registers = 232, of_copies = 40;
+/// How many registers a warpgroup can have: PTX ISA, "setmaxnreg".
+constexpr int64_t register_step = 8, most_registers = 232, of_copies = 40;
 /// Barrier 0 is that of the block.
 constexpr size_t most_roles = 15;
 
-bool has_sync(const Body& body, SyncOp op, const std::string& name = {}) {
-    return any_inside(body, [&](const Stmt& s) {
-        const auto* y = std::get_if<Sync>(&s->node);
-        return y && y->op == op && (name.empty() || y->name == name);
-    });
-}
-
 /// Those that may be bound inside a role are of a warp.
-bool has_collective(const Body& body) {
-    return any_inside(body, [](const Stmt& s) {
-        const auto* b = std::get_if<Block>(&s->node);
-        return b && is_collective(*b);
-    });
-}
+bool joins_warp(const Block& b) { return is_collective(b) && !reduces_rows(b); }
+bool has_collective(const Body& body) { return any_block(body, joins_warp); }
 
 std::set<std::string> declared(const Body& body) {
     Decls all;
@@ -110,11 +99,7 @@ class Split {
     /// A block that fills its multiprocessor: the role that copies leaves most of its registers to those that multiply.
     void pass_registers(Roles& n) const {
         if (!target_.passes_registers || 2 * ring_bytes() <= target_.shared_bytes) return;
-        const auto multiplies = [](const Role& r) {
-            bool any = false;
-            for_each_block(r.body, [&](const Block& b, Loc) { any |= is_matrix_product(b); });
-            return any && r.threads % warpgroup == 0;
-        };
+        const auto multiplies = [](const Role& r) { return r.threads % warpgroup == 0 && any_block(r.body, is_matrix_product); };
         const auto copies = [](const Role& r) { return r.threads <= warpgroup && has_sync(r.body, SyncOp::Acquire); };
         int64_t groups = 0;
         for (const Role& r : n.roles) groups += multiplies(r) ? r.threads / warpgroup : 0;
@@ -139,7 +124,7 @@ class Split {
 
     void alone(const Role& role) {
         for_each_block(role.body, [&](const Block& b, Loc at) {
-            check(!is_collective(b) || role.threads == warp_, at, fmt::format("`{}` is bound to `{}`, but the role `{}` is not one warp", b.label, b.via, role.name), "leave out bind_reduce, or give the role one warp");
+            check(!joins_warp(b) || role.threads == warp_, at, fmt::format("`{}` is bound to `{}`, but the role `{}` is not one warp", b.label, b.via, role.name), "leave out bind_reduce, or give the role one warp");
         });
     }
 

@@ -231,7 +231,7 @@ static Status boxes_fill_rings(const Loop& kernel) {
     const std::set<std::string> rings = rings_between_roles(kernel.body);
     const Block* alone = nullptr;
     for_each_block(kernel.body, [&](const Block& b, Loc) {
-        if (moves_boxes(b) && !stores_boxes(b) && !rings.contains(b.outs[0].tensor)) alone = &b;
+        if (brings_boxes(b) && !rings.contains(b.outs[0].tensor)) alone = &b;
     });
     if (!alone) return ok();
     return Diagnostic{"lower.roles", {}, fmt::format("`{}` is bound to `{}`, but no role waits for what the copy engine brings", alone->label, alone->via), {}, "give the copies to a role of their own (warp_specialize), or bind common.copy_async"};

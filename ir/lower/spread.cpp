@@ -4,19 +4,23 @@
 #include <array>
 
 #include "ir/analysis/affine.h"
+#include "ir/layout_bits.h"
 
 namespace acu::ir::lower {
 
 bool meets_in_block(const Block& b) { return b.via.starts_with("common.block_reduce") || b.via == "common.cluster_reduce" || is_collective_scan(b); }
+
+bool reduces_rows(const Block& b) { return b.via == "common.rows_reduce"; }
 
 bool is_matrix_product(const Block& b) {
     const size_t dot = b.via.find('.');
     return dot != std::string::npos && std::ranges::any_of(std::array{".mma_", ".wgmma_", ".mfma_"}, [&](const char* word) { return b.via.compare(dot, std::string_view(word).size(), word) == 0; });
 }
 
-bool moves_boxes(const Block& b) { return b.via == "sm90.tensor_copy" || is_multicast(b) || stores_boxes(b); }
-bool stores_boxes(const Block& b) { return b.via == "sm90.tensor_store"; }
+bool moves_boxes(const Block& b) { return brings_boxes(b) || stores_boxes(b); }
+bool brings_boxes(const Block& b) { return b.via == "sm90.tensor_copy" || is_multicast(b); }
 bool is_multicast(const Block& b) { return b.via == "sm90.tensor_multicast"; }
+bool stores_boxes(const Block& b) { return b.via == "sm90.tensor_store"; }
 
 bool is_collective_scan(const Block& b) {
     return b.via == "common.block_scan" && b.outs.size() == 2 && std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Scan; });
@@ -24,7 +28,7 @@ bool is_collective_scan(const Block& b) {
 
 bool is_collective(const Block& b) {
     const bool reduces = std::ranges::any_of(b.axes, [](const Axis& a) { return a.kind == AxisKind::Red; });
-    return is_collective_scan(b) || (reduces && (meets_in_block(b) || b.via.starts_with("common.warp_reduce") || b.via == "common.lanes_reduce"));
+    return is_collective_scan(b) || (reduces && (meets_in_block(b) || b.via.starts_with("common.warp_reduce") || b.via == "common.lanes_reduce" || reduces_rows(b)));
 }
 
 template <class List, class F>
@@ -57,9 +61,17 @@ bool is_replicated(const Layout& l) {
     return std::ranges::all_of(l.inputs(), [](const std::string& n) { return n == "reg"; });
 }
 
-std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d) {
+Decl at_version(const Decl& d, const std::vector<Index>& version) {
+    IndexMap keys;
+    for (size_t i = 0; i < version.size() && i < d.ring.keys.size(); ++i) keys.emplace(d.ring.keys[i], version[i]);
+    return keys.empty() ? d : map_decl(d, [&](const Index& e) { return substitute(e, keys); });
+}
+
+std::optional<std::vector<int>> shared_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& ring, const std::vector<Index>& version) {
+    const Decl d = at_version(ring, version);
     std::vector<int> dim_of(axes.size(), -1);
     if (subscripts.size() != d.dims.size()) return {};
+    bool any = false;
     for (size_t k = 0; k < subscripts.size(); ++k) {
         const Index& s = subscripts[k];
         const auto a = std::ranges::find_if(axes, [&](const Axis& x) { return is_name(s, x.name); });
@@ -69,10 +81,58 @@ std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const st
         }
         int& at = dim_of[static_cast<size_t>(a - axes.begin())];
         if (at >= 0 || !analysis::same(a->base, d.dims[k].origin) || !analysis::same(a->size, d.dims[k].size)) return {};
-        at = static_cast<int>(k);
+        at = static_cast<int>(k), any = true;
     }
-    if (std::ranges::find(dim_of, -1) != dim_of.end()) return {};
-    return dim_of;
+    return any || axes.empty() ? std::optional(dim_of) : std::nullopt;
+}
+
+std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d, const std::vector<Index>& version) {
+    const auto cell = shared_cell(axes, subscripts, d, version);
+    return cell && std::ranges::find(*cell, -1) == cell->end() ? cell : std::nullopt;
+}
+
+std::vector<int> axes_by_dim(const std::vector<int>& cell, size_t rank) {
+    std::vector<int> out(rank, -1);
+    for (size_t k = 0; k < cell.size(); ++k)
+        if (cell[k] >= 0) out[static_cast<size_t>(cell[k])] = static_cast<int>(k);
+    return out;
+}
+
+/// Of a point, those coordinates; -1: always 0.
+static Coord kept(const Coord& c, const std::vector<int>& dims) {
+    Coord out;
+    for (const int d : dims) out.push_back(d < 0 ? 0 : c[static_cast<size_t>(d)]);
+    return out;
+}
+
+Layout kept_coordinates(const Layout& points, const std::vector<int>& dims) {
+    std::vector<InputBits> atom;
+    for (const InputBits& b : points.atom()) {
+        InputBits n{b.input, {}};
+        for (const Coord& c : b.images)
+            if (const Coord k = kept(c, dims); b.input != "reg" || !is_zero(k)) n.images.push_back(k);
+        if (!n.images.empty()) atom.push_back(std::move(n));
+    }
+    std::vector<Repeat> repeats;
+    for (const Repeat& r : points.repeats())
+        if (const Coord k = kept(r.step, dims); r.input != "reg" || !is_zero(k)) repeats.push_back({r.input, r.count, k});
+    return *Layout::make(static_cast<int>(dims.size()), std::move(atom), std::move(repeats));
+}
+
+Index kept_register(const Layout& points, const std::vector<int>& dims, const Index& reg) {
+    Index out = constant(0);
+    int64_t place = 1, kept_place = 1;
+    const std::vector<Digit> digits = digits_of(points, "reg");
+    for (size_t i = 0; i < digits.size(); ++i) {
+        const Digit& d = digits[i];
+        if (!is_zero(kept(d.step, dims))) {
+            const Index up = div(reg, constant(place));
+            out = out + constant(kept_place) * (i + 1 < digits.size() ? mod(up, constant(d.radix)) : up);
+            kept_place *= d.radix;
+        }
+        place *= d.radix;
+    }
+    return analysis::normal(out);
 }
 
 std::set<std::string> rings_between_roles(const Body& body) {

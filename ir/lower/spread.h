@@ -12,12 +12,14 @@ bool is_collective_scan(const Block& b);
 bool is_matrix_product(const Block& b);
 /// A copy of a box by the copy engine.
 bool moves_boxes(const Block& b);
-/// The same to all blocks of a cluster.
+/// From a tensor to shared memory; the same of all blocks of a cluster; the other way.
+bool brings_boxes(const Block& b);
 bool is_multicast(const Block& b);
-/// Moves boxes from shared memory to a tensor.
 bool stores_boxes(const Block& b);
 /// One that holds barriers of the block.
 bool meets_in_block(const Block& b);
+/// A reduction of rows of a tile: each thread reduces what it has of them, and lanes that share a row join.
+bool reduces_rows(const Block& b);
 
 /// Sizes of windows and boxes where all are constants.
 std::optional<Coord> constant_sizes(const std::vector<Window>& dims);
@@ -27,9 +29,21 @@ std::optional<Coord> constant_sizes(const std::vector<Axis>& axes);
 Layout replicated_layout(const Coord& shape);
 bool is_replicated(const Layout& l);
 
+/// The window of a version of a ring.
+Decl at_version(const Decl& ring, const std::vector<Index>& version);
+
 /// Is this access that of a point's own cell: each subscript a different axis among `axes` with exactly the window as its range, or a dimension of size 1, and every axis
-/// used? Answers, for each axis, the dimension that it subscripts.
-std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d);
+/// used? Answers, for each axis, the dimension that it subscripts. `version`: of a ring, whose window moves with its keys.
+std::optional<std::vector<int>> own_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d, const std::vector<Index>& version = {});
+/// The same where some axes may be left out (-1), one at least being used: points that differ in these alone share a cell.
+std::optional<std::vector<int>> shared_cell(const std::vector<Axis>& axes, const std::vector<Index>& subscripts, const Decl& d, const std::vector<Index>& version = {});
+
+/// How a tile of `dims` coordinates of the points lies where each thread holds what its points have: registers whose points differ in the others alone are one. Threads may hold the same cell.
+Layout kept_coordinates(const Layout& points, const std::vector<int>& dims);
+/// The register of such a tile for the point in register `reg`.
+Index kept_register(const Layout& points, const std::vector<int>& dims, const Index& reg);
+/// Axes of the points by the dimension of the tile that they subscript, as `shared_cell` answered.
+std::vector<int> axes_by_dim(const std::vector<int>& cell, size_t rank);
 
 /// Dimensions, and the loops, derived names and axes of a body: what a new name must not be.
 std::set<std::string> names_used(const Program& p, const Body& body);

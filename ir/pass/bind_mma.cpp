@@ -11,8 +11,10 @@ namespace {
 /// A factor of the product: the tile that it is read from, and which of its dimensions are subscripted by the terms and by the other axis.
 struct Operand {
     const Decl* tile = nullptr;
-    std::string along;    ///< its axis that is not reduced
+    DType type = DType::F32;    ///< as it is multiplied
+    std::string along;          ///< its axis that is not reduced
     size_t term_dim = 0, along_dim = 0;
+    bool in_registers() const { return tile->scope == Scope::Register; }
 };
 
 /// One product and the microkernel that shall compute it.
@@ -34,13 +36,30 @@ class MmaCheck {
         need(out_->type == m_.matrix.sum, "bind.type", fmt::format("`{}` adds up in {}, but `{}` in {}", b_.label, name_of(out_->type), m_.id, name_of(m_.matrix.sum)), "", loc());
         Operand a = operand(v->args[0]), b = operand(v->args[1]);
         kind(a.along != b.along, "multiplies two factors of the same axis", "");
-        need(m_.matrix.mixed || a.tile->type == b.tile->type, "bind.type", fmt::format("`{}` multiplies {} by {}, but `{}` factors of one type", b_.label, name_of(a.tile->type), name_of(b.tile->type), m_.id), "", loc());
+        need(m_.matrix.mixed || a.type == b.type, "bind.type", fmt::format("`{}` multiplies {} by {}, but `{}` factors of one type", b_.label, name_of(a.type), name_of(b.type), m_.id), "", loc());
         const std::string first = rows.empty() ? first_out_axis() : rows;
         swapped_ = a.along != first;
         if (swapped_) std::swap(a, b);
         kind(a.along == first, fmt::format("has no factor with the axis `{}`", first), "");
         rows_ = axis_of(b_, a.along), columns_ = axis_of(b_, b.along);
-        lies(a), lies(b);
+        if (m_.matrix.rows_in_registers) from_registers_ = a, is_window(a);
+        else lies(a);
+        lies(b);
+        scope(a, m_.operands[1]), scope(b, m_.operands[2]);
+    }
+
+    /// The tile of the factor that lies in registers; empty: none does.
+    std::string factor() const { return from_registers_ ? from_registers_->tile->name : ""; }
+    /// How it lies: as the sums of a product with the terms as its columns.
+    Layout factor_layout(int64_t r, int64_t c) const {
+        const MatrixShape& x = m_.matrix;
+        shape(c == 1, fmt::format("has its columns in {} groups of threads, each of which would need the same rows", c), "take columns = 1");
+        const Operand& o = *from_registers_;
+        const MatrixTiles tiles{rows() / (r * x.rows), size_of(*k_) / x.columns, r, 1};
+        const auto placed = embedded(matrix_layout(*fragment_named(x.accumulator), {x.rows, x.columns}, tiles), static_cast<int>(o.tile->dims.size()), {static_cast<int>(o.along_dim), static_cast<int>(o.term_dim)});
+        need(bool(placed), "bind.shape", "the layout of the factor cannot be formed", "", loc());
+        need(!o.tile->layout || same(*o.tile->layout, *placed), "bind.shape", fmt::format("`{}` lies otherwise than `{}` takes it", o.tile->name, m_.id), "multiply it by threads that have the same rows", loc());
+        return *placed;
     }
 
     int64_t rows() const { return size_of(*rows_); }
@@ -80,7 +99,7 @@ class MmaCheck {
     void shape(bool holds, const std::string& what, const std::string& help) const { need(holds, "bind.shape", fmt::format("`{}` {}, as `{}` takes them", b_.label, what, m_.id), help, loc()); }
 
     int64_t size_of(const Axis& a) const {
-        const auto n = constant_value(normal(a.size));
+        const auto n = known_value(p_, a.size);
         shape(n && *n > 0, fmt::format("has {} points along `{}`, a number not known at compile time", print(a.size), a.name), "tile it");
         return *n;
     }
@@ -104,15 +123,16 @@ class MmaCheck {
         Value load = v;
         bool rounded = false;
         if (load->op == Op::Cast && load->name == name_of(DType::Tf32)) rounded = true, load = load->args[0];
+        std::optional<DType> narrowed;
         const auto widens = [&](const Value& x) { return x->op == Op::Cast && x->name == name_of(DType::F32) && (is_float(x->args[0]->type) ? x->args[0]->type == DType::F32 : m_.matrix.mixed); };
         while (widens(load)) load = load->args[0];
+        if (m_.matrix.rows_in_registers && load->op == Op::Cast && load->args[0]->type == DType::F32) narrowed = type_named(load->name), load = load->args[0];
         kind(load->op == Op::Load && load->args.empty(), "multiplies something other than what lies in two buffers", "outline it and stage it");
         Operand o;
         o.tile = buffer_at(p_, at_, load->name);
-        const DType type = rounded && o.tile->type == DType::F32 ? DType::Tf32 : o.tile->type;
+        const DType type = o.type = narrowed && o.in_registers() ? *narrowed : rounded && o.tile->type == DType::F32 ? DType::Tf32 : o.tile->type;
         kind(!rounded || type == DType::Tf32, fmt::format("rounds {} to tf32", name_of(o.tile->type)), "multiply them as they are");
         need(std::ranges::find(m_.types, type) != m_.types.end(), "bind.type", fmt::format("`{}` multiplies {}, but `{}` takes {}", b_.label, name_of(type), m_.id, name_of(m_.types[0])), "", loc());
-        need(may_lie(m_.operands[1], *o.tile), "bind.scope", fmt::format("`{}` is {}, but `{}` reads shared memory", o.tile->name, name_of(o.tile->scope), m_.id), "stage it there first", loc());
         bool terms = false;
         for (size_t i = 0; i < load->subscripts.size(); ++i)
             for (const Axis& a : b_.axes) {
@@ -125,6 +145,21 @@ class MmaCheck {
         return o;
     }
 
+    void scope(const Operand& o, const MicrokernelOperand& wanted) const {
+        need(may_lie(wanted, *o.tile), "bind.scope", fmt::format("`{}` is {}, but `{}` reads {}", o.tile->name, name_of(o.tile->scope), m_.id, wanted.scopes[0] == Scope::Shared ? "shared memory" : "registers"), wanted.scopes[0] == Scope::Shared ? "stage it there first" : "keep it there first", loc());
+    }
+
+    /// All of the tile, and nothing else.
+    void is_window(const Operand& o) const {
+        const Decl& d = *o.tile;
+        for (const size_t i : {o.term_dim, o.along_dim}) {
+            const Axis& a = *axis_of(b_, i == o.term_dim ? k_->name : o.along);
+            shape(same(a.base, d.dims[i].origin) && same(a.size, d.dims[i].size), fmt::format("reads a part of `{}` along `{}`", d.name, a.name), "stage what it reads");
+        }
+        for (size_t i = 0; i < d.dims.size(); ++i)
+            shape(i == o.term_dim || i == o.along_dim || known_value(p_, d.dims[i].size) == 1, fmt::format("reads `{}`, which has more dimensions", d.name), "stage what it reads");
+    }
+
     /// Whole lines of 16 bytes, from the start of the tile on.
     void lies(const Operand& o) const {
         const Decl& d = *o.tile;
@@ -133,14 +168,9 @@ class MmaCheck {
         const auto bytes = static_cast<int64_t>(info(d.type).bytes);
         shape(o.term_dim == last || across, fmt::format("reads `{}`, whose last dimension is neither of the two axes", d.name), "stage it in another order");
         shape(!across || m_.matrix.across, fmt::format("reads `{}`, whose neighbours do not lie along `{}`", d.name, k_->name), "stage it in the other order");
-        const auto line = constant_value(normal(d.dims[last].size));
+        const auto line = known_value(p_, d.dims[last].size);
         shape(line && *line * bytes % 16 == 0, fmt::format("reads `{}`, whose lines are no multiple of 16 bytes", d.name), "tile by a multiple");
-        for (const size_t i : {o.term_dim, o.along_dim}) {
-            const Axis& a = *axis_of(b_, i == o.term_dim ? k_->name : o.along);
-            shape(same(a.base, d.dims[i].origin) && same(a.size, d.dims[i].size), fmt::format("reads a part of `{}` along `{}`", d.name, a.name), "stage what it reads");
-        }
-        for (size_t i = 0; i < d.dims.size(); ++i)
-            shape(i == o.term_dim || i == o.along_dim || is_const(normal(d.dims[i].size), 1), fmt::format("reads `{}`, which has more dimensions", d.name), "stage what it reads");
+        is_window(o);
         if (m_.matrix.needs_swizzle)
             shape(d.swizzle && (*line * bytes == d.swizzle || d.panels), fmt::format("reads `{}`, whose lines of {} bytes are not as long as its swizzle pattern", d.name, *line * bytes), "swizzle it, with `panels = yes` where its lines are longer than 128 bytes");
     }
@@ -152,6 +182,7 @@ class MmaCheck {
     const Axis *k_ = nullptr, *rows_ = nullptr, *columns_ = nullptr;
     const Decl* out_ = nullptr;
     bool swapped_ = false;
+    std::optional<Operand> from_registers_;
 };
 
 /// acc += x.t*w.t over m, n, k!
@@ -180,6 +211,7 @@ struct BindMma {
         const std::string tile = check.result();
         Program out = replace_stmt(site.program, at.stmt, {with_node(at.stmt, check.bound())});
         out = with_layout(std::move(out), tile, layout);
+        if (const std::string factor = check.factor(); !factor.empty()) out = with_layout(std::move(out), factor, check.factor_layout(params.rows, params.columns));
         return {with_threads(std::move(out), at, params.rows * params.columns * m.most_threads), {}};
     }
 

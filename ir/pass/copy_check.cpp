@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <cmath>
+#include <ranges>
 
 #include "ir/pass/bind_check.h"
 #include "ir/pass/mask.h"
@@ -135,7 +135,7 @@ class CopyCheck {
             shape(seen.insert(a->name).second, fmt::format("`{}` subscripts two dimensions of `{}`", a->name, tensor.name));
             const auto along = affine(s, a->name);
             shape(along && is_const(along->coefficient, 1), fmt::format("`{}` is not read along neighbours of `{}`", tensor.name, a->name));
-            const auto n = constant_value(normal(a->size));
+            const auto n = known_value(p_, a->size);
             shape(n.has_value(), fmt::format("the box of `{}` has no size known at compile time", b_.label), "tile it");
             while (next < tile.dims.size() && !is_name(in_tile[next], a->name)) ++next;
             shape(next < tile.dims.size() && same(a->base, tile.dims[next].origin) && same(a->size, tile.dims[next].size), fmt::format("`{}` does not lie in `{}` as in `{}`", a->name, tile.name, tensor.name), "stage it in the order of the source");
@@ -149,13 +149,13 @@ class CopyCheck {
         }
         shape(seen.size() == b_.axes.size(), fmt::format("`{}` has axes along which `{}` does not lie", b_.label, tensor.name));
         for (size_t i = 0; i < tile.dims.size(); ++i)
-            shape(std::ranges::any_of(b_.axes, [&](const Axis& x) { return is_name(in_tile[i], x.name); }) || is_const(normal(tile.dims[i].size), 1), fmt::format("`{}` fills a part of `{}`", b_.label, tile.name), "stage what is copied");
+            shape(std::ranges::any_of(b_.axes, [&](const Axis& x) { return is_name(in_tile[i], x.name); }) || known_value(p_, tile.dims[i].size) == 1, fmt::format("`{}` fills a part of `{}`", b_.label, tile.name), "stage what is copied");
         for (size_t i = 0; i + 1 < tensor.dims.size(); ++i) {
             Index stride = constant(1);
             for (size_t k = i + 1; k < tensor.dims.size(); ++k) stride = stride * tensor.dims[k].size;
             shape(whole(stride, unit), fmt::format("neighbours along dimension {} of `{}` are {} elements apart, no multiple of 16 bytes", i, tensor.name, print(normal(stride))), fmt::format("state the fact `{} % {} == 0`, or copy without the copy engine", print(tensor.dims.back().size), unit));
         }
-        const auto line = constant_value(normal(tile.dims.back().size));
+        const auto line = known_value(p_, tile.dims.back().size);
         shape(line && (tile.swizzle ? tile.panels || *line * bytes == tile.swizzle : *line <= 256), fmt::format("the lines of `{}` are longer than its swizzle pattern", tile.name), "swizzle it with `panels = yes`");
         shape(tile.swizzle_rows == 1, fmt::format("`{}` permutes several rows alike", tile.name));
     }
@@ -173,8 +173,8 @@ class CopyCheck {
             if (l.kind == LoopKind::Cluster) cluster = &l;
             for (const Let& x : l.lets) derived.insert_or_assign(x.name, ir::substitute(x.value, derived));
         }
-        const auto lines = to_->dims.size() > 1 ? constant_value(normal(to_->dims[to_->dims.size() - 2].size)) : std::nullopt;
-        const int64_t blocks = cluster ? constant_value(normal(cluster->extent)).value_or(0) : 1;
+        const auto lines = to_->dims.size() > 1 ? known_value(p_, to_->dims[to_->dims.size() - 2].size) : std::nullopt;
+        const int64_t blocks = cluster ? known_value(p_, cluster->extent).value_or(0) : 1;
         shape(blocks > 0 && blocks <= 8, fmt::format("the cluster of `{}` has no known number of blocks up to 8", b_.label), "take 2 or 4");
         shape(lines.value_or(1) % (8 * blocks) == 0 || !cluster, fmt::format("the lines of `{}` cannot be dealt to the blocks of the cluster in groups of 8", to_->name), "bind sm90.tensor_copy");
         shape(cluster, fmt::format("`{}` stands in no loop over the blocks of a cluster", b_.label), "fuse or bind one as cluster, or bind sm90.tensor_copy");

@@ -104,6 +104,8 @@ Facts facts_at(const Program& p, const std::vector<Stmt>& above);
 /// f divides e in every run that the facts allow.
 bool divides(const Program& p, const Index& e, int64_t f);
 std::optional<int64_t> constant_value(const Index& e);
+/// The same where it is known with the dimensions that are fixed.
+std::optional<int64_t> known_value(const Program& p, const Index& e);
 LoopKind kind_named(const std::string& word);
 
 }  // namespace acu::ir::pass

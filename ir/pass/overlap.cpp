@@ -20,7 +20,21 @@ struct Overlap {
 
     static Rewrite apply(const Site& site, const Params& p, const Context&) {
         need(!p.behind.empty(), "overlap.behind", "`behind` names no statement", "name the product that ends an iteration");
-        return skew_loop(site.program, {site.name(), p.ahead, p.behind}, "overlap");
+        Rewrite out = skew_loop(site.program, {site.name(), p.ahead, p.behind}, "overlap");
+        for (const std::vector<std::string>* some : {&p.ahead, &p.behind})
+            for (const std::string& label : *some) out.program = in_flight(std::move(out.program), label);
+        return out;
+    }
+
+    /// A product that runs by itself goes on until its sums are needed.
+    static Program in_flight(Program p, const std::string& label) {
+        return edit(std::move(p), [&](const Stmt& s) -> std::optional<Body> {
+            const Block* b = as_block(s);
+            if (!b || b->label != label || !runs_by_itself(*b)) return {};
+            Block n = *b;
+            n.pending = until_needed;
+            return Body{with_node(s, std::move(n))};
+        });
     }
 };
 

@@ -42,7 +42,7 @@ std::string not_total(const Program& p, const Place& at, const Factor& f) {
     const Loop* owner = f.decl ? owner_of(at, *f.decl) : nullptr;
     if (!owner) return "is not a buffer of a loop around";
     if (f.decl->ring.versions || !f.load->args.empty()) return "is a ring or has a default";
-    if (std::ranges::any_of(f.writers, [](const Block& b) { return b.monoid != Monoid::None || !b.guards.empty(); }) || !filled_in(owner->body, *f.decl)) return "is not filled as a whole";
+    if (std::ranges::any_of(f.writers, [](const Block& b) { return b.monoid == Monoid::None && !b.guards.empty(); }) || !filled_in(owner->body, *f.decl)) return "is not filled as a whole";
     Block b = block_of(at);
     b.guards.clear();
     const Facts known = facts_in(p, at.above, b);

@@ -109,6 +109,12 @@ bool divides(const Program& p, const Index& e, int64_t f) {
     return facts_at(p, {}).equal(rest, constant(0));
 }
 
+std::optional<int64_t> known_value(const Program& p, const Index& e) {
+    IndexMap known;
+    for (const Dim& d : p.dims)
+        if (d.value) known.emplace(d.name, constant(*d.value));
+    return constant_value(normal(ir::substitute(e, known)));
+}
 std::optional<int64_t> constant_value(const Index& e) {
     const Index n = normal(e);
     return is_const(n) ? std::optional(n->value) : std::nullopt;

@@ -56,9 +56,7 @@ struct PingPong {
         return stem;
     }
 
-    static bool waits(const Stmt& s) {
-        return any_inside({s}, [](const Stmt& x) { const auto* y = std::get_if<Sync>(&x->node); return y && y->op == SyncOp::Wait; });
-    }
+    static bool waits(const Stmt& s) { return has_sync({s}, SyncOp::Wait); }
 
     /// The turn is held from before the first wait to after the last: a barrier tells two phases apart, not more. What is given back behind them hinders nobody.
     static Body with_turns(const Body& body, const std::string& mine, const std::string& next) {

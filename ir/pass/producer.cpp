@@ -105,8 +105,6 @@ class Specializer {
         return body;
     }
 
-    static bool runs_by_itself(const Block& b) { return b.via.find(".wgmma_") != std::string::npos; }
-
     /// All that computes in the loop must be products whose sums nothing else there touches.
     void lags() const {
         check(r_.stages > 1, "lag", "with one version, the next cannot come before this one is released", "take two stages or more");

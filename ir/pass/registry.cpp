@@ -15,11 +15,13 @@ Pass decide_pass();
 Pass distribute_pass();
 Pass enclose_pass();
 Pass flatten_pass();
+Pass flip_pass();
 Pass fuse_pass();
 Pass fuse_axes_pass();
 Pass hoist_pass();
 Pass inline_pass();
 Pass keep_pass();
+Pass narrow_pass();
 Pass online_pass();
 Pass outline_pass();
 Pass overlap_pass();
@@ -66,11 +68,13 @@ const std::vector<Pass>& all_passes() {
         distribute_pass(),
         enclose_pass(),
         flatten_pass(),
+        flip_pass(),
         fuse_pass(),
         fuse_axes_pass(),
         hoist_pass(),
         inline_pass(),
         keep_pass(),
+        narrow_pass(),
         online_pass(),
         outline_pass(),
         overlap_pass(),

@@ -10,12 +10,15 @@ namespace {
 class Relaxing {
   public:
     Relaxing(const Program& p, const std::string& label, const std::vector<std::string>& finite) : program_(p), at_(find_block(p, label)), block_(block_of(at_)), finite_(finite.begin(), finite.end()) {
-        for (const Value& g : block_.guards)
-            if (std::ranges::any_of(block_.axes, [&](const Axis& a) { return mentions(g, a.name); })) dropped_.push_back(g);
+        for (const Value& g : block_.guards) {
+            const bool reduced = std::ranges::any_of(block_.axes, [&](const Axis& a) { return a.kind != AxisKind::Par && mentions(g, a.name); });
+            if (!axes_of(g).empty() && (is_sum() || !reduced)) dropped_.push_back(g);
+        }
     }
 
     Program run() {
-        check_sum();
+        if (is_sum()) check_sum();
+        else check_cell();
         for (const Value& g : dropped_) check_guard(g);
         Program out = replace_stmt(program_, at_.stmt, {stripped(at_.stmt)});
         for (const Stmt& init : fills_) out = replace_stmt(std::move(out), init, {stripped(init)});
@@ -23,8 +26,20 @@ class Relaxing {
     }
 
   private:
+    bool is_sum() const { return block_.monoid == Monoid::Sum && block_.outs.size() == 1 && !is_scatter(block_) && std::ranges::any_of(block_.axes, [](const Axis& a) { return a.kind == AxisKind::Red; }); }
+
+    /// Each cell is computed by itself: those beyond the guard may hold anything.
+    void check_cell() {
+        need(block_.outs.size() == 1 && !is_scatter(block_), "relax.sum", fmt::format("`{}` does not write one buffer", block_.label), {}, at_.stmt->loc);
+        need(!dropped_.empty(), "relax.none", fmt::format("`{}` has no guard on the axes of its cells", block_.label), {}, at_.stmt->loc);
+        std::vector<Value> loads;
+        for (const Value& v : block_.vals)
+            for_each_load(v, [&](const Value& x) { loads.push_back(x); });
+        std::erase_if(loads, [&](const Value& x) { return !buffer_at(program_, at_, x->name) || buffer_at(program_, at_, x->name)->scope == Scope::Param; });
+        factors_ = factors_at(program_, at_, loads);
+    }
+
     void check_sum() {
-        need(block_.monoid == Monoid::Sum && block_.outs.size() == 1 && !is_scatter(block_), "relax.sum", fmt::format("`{}` is not a sum into one buffer", block_.label), {}, at_.stmt->loc);
         need(!dropped_.empty(), "relax.none", fmt::format("`{}` has no guard on its axes", block_.label), {}, at_.stmt->loc);
         const Factors f = ir::pass::factors(block_.vals[0]);
         need(f.den.empty(), "relax.sum", fmt::format("`{}` divides", block_.label), "hoist the divisor first", at_.stmt->loc);
@@ -88,11 +103,14 @@ class Relaxing {
         }
     }
 
-    static Stmt stripped(const Stmt& s) {
+    Stmt stripped(const Stmt& s) const {
         Block b = *as_block(s);
-        std::set<std::string> own;
-        for (const Axis& a : b.axes) own.insert(a.name);
-        b.guards = without(b.guards, own);
+        if (s == at_.stmt) std::erase_if(b.guards, [&](const Value& g) { return contains(dropped_, g); });
+        else {
+            std::set<std::string> own;
+            for (const Axis& a : b.axes) own.insert(a.name);
+            b.guards = without(b.guards, own);
+        }
         return with_node(s, std::move(b));
     }
 
@@ -107,7 +125,7 @@ class Relaxing {
 
 /// acc[m, n] += x.t[m, k]*w.t[n, k] where k < K  ->  acc[m, n] += x.t[m, k]*w.t[n, k]
 struct Relax {
-    static constexpr std::string_view name = "relax", doc = "a sum of products of padded tiles loses its guards: beyond them it adds zeros, or fills cells that nobody reads";
+    static constexpr std::string_view name = "relax", doc = "a sum of products of padded tiles loses its guards: beyond them it adds zeros, or fills cells that nobody reads; so does what is computed cell by cell from whole tiles";
     static constexpr std::string_view picture = "acc[m, n] += x.t[m, k]*w.t[n, k] over … where m < M; k < K\n-> acc[m, n] += x.t[m, k]*w.t[n, k] over …";
     static constexpr Rounding rounding = Rounding::Exact;
     static SiteRule sites() { return {{SiteKind::Statement}, 1, 64}; }

@@ -197,7 +197,12 @@ class Skewer {
         n.body = {guarded(name(l_.var) + constant(r_.by), step(rings, Ahead, name(l_.var) + constant(r_.by)))};
         for (const Stmt& s : body_of(Behind)) n.body.push_back(rings.versioned(s));
         if (!body_of(Between).empty()) n.body.push_back(guarded(name(l_.var) + constant(1), step(rings, Between, name(l_.var) + constant(1))));
-        now.push_back(with_node(at_.stmt, std::move(n)));
+        const Stmt loop = with_node(at_.stmt, std::move(n));
+        if (const auto* some = now.size() == 1 && !body_of(Between).empty() ? std::get_if<If>(&now[0]->node) : nullptr) {    // then there is a first iteration
+            If all = *some;
+            all.body.push_back(loop);
+            now = {with_node(now[0], std::move(all))};
+        } else now.push_back(loop);
         return rehome(p_, home_, rings.decls(), at_.stmt, now);
     }
 

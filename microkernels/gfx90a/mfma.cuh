@@ -51,7 +51,7 @@ ACU_DEVICE MfmaHalf4 mfma_factor(const f16* a) {
 ACU_DEVICE MfmaShort4 mfma_factor(const bf16* a) { return MfmaShort4{(short)a[0].bits, (short)a[1].bits, (short)a[2].bits, (short)a[3].bits}; }
 ACU_DEVICE float mfma_factor(const float* a) { return a[0]; }
 ACU_DEVICE int mfma_factor(const i8* a) { return (a[0] & 255) | (a[1] & 255) << 8 | (a[2] & 255) << 16 | a[3] << 24; }
-#define ACU_MFMA(Vector, Factor, builtin)                                               \
+#define ACU_MFMA(Vector, builtin)                                                       \
     {                                                                                   \
         constexpr int n = sizeof(Vector) / 4;                                           \
         Vector sums;                                                                    \
@@ -66,20 +66,20 @@ ACU_DEVICE int mfma_factor(const i8* a) { return (a[0] & 255) | (a[1] & 255) << 
     }
 #endif
 #if ACU_NATIVE && defined(ACU_HIP)
-#define ACU_MFMA_OF(Vector, Factor, builtin, size, per) ACU_MFMA(Vector, Factor, builtin)
+#define ACU_MFMA_OF(Vector, builtin, size, per) ACU_MFMA(Vector, builtin)
 #elif ACU_PLAIN
-#define ACU_MFMA_OF(Vector, Factor, builtin, size, per) ACU_MFMA(size, per)
+#define ACU_MFMA_OF(Vector, builtin, size, per) ACU_MFMA(size, per)
 #else
-#define ACU_MFMA_OF(Vector, Factor, builtin, size, per) ;
+#define ACU_MFMA_OF(Vector, builtin, size, per) ;
 #endif
-ACU_MK void mfma32(float* d, const f16* a, const f16* b) ACU_MFMA_OF(MfmaFloat16, MfmaHalf4, __builtin_amdgcn_mfma_f32_32x32x8f16, 32, 4)
-ACU_MK void mfma32(float* d, const bf16* a, const bf16* b) ACU_MFMA_OF(MfmaFloat16, MfmaShort4, __builtin_amdgcn_mfma_f32_32x32x8bf16_1k, 32, 4)
-ACU_MK void mfma32(float* d, const float* a, const float* b) ACU_MFMA_OF(MfmaFloat16, float, __builtin_amdgcn_mfma_f32_32x32x2f32, 32, 1)
-ACU_MK void mfma32(int* d, const i8* a, const i8* b) ACU_MFMA_OF(MfmaInt16, int, __builtin_amdgcn_mfma_i32_32x32x8i8, 32, 4)
-ACU_MK void mfma16(float* d, const f16* a, const f16* b) ACU_MFMA_OF(MfmaFloat4, MfmaHalf4, __builtin_amdgcn_mfma_f32_16x16x16f16, 16, 4)
-ACU_MK void mfma16(float* d, const bf16* a, const bf16* b) ACU_MFMA_OF(MfmaFloat4, MfmaShort4, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k, 16, 4)
-ACU_MK void mfma16(float* d, const float* a, const float* b) ACU_MFMA_OF(MfmaFloat4, float, __builtin_amdgcn_mfma_f32_16x16x4f32, 16, 1)
-ACU_MK void mfma16(int* d, const i8* a, const i8* b) ACU_MFMA_OF(MfmaInt4, int, __builtin_amdgcn_mfma_i32_16x16x16i8, 16, 4)
+ACU_MK void mfma32(float* d, const f16* a, const f16* b) ACU_MFMA_OF(MfmaFloat16, __builtin_amdgcn_mfma_f32_32x32x8f16, 32, 4)
+ACU_MK void mfma32(float* d, const bf16* a, const bf16* b) ACU_MFMA_OF(MfmaFloat16, __builtin_amdgcn_mfma_f32_32x32x8bf16_1k, 32, 4)
+ACU_MK void mfma32(float* d, const float* a, const float* b) ACU_MFMA_OF(MfmaFloat16, __builtin_amdgcn_mfma_f32_32x32x2f32, 32, 1)
+ACU_MK void mfma32(int* d, const i8* a, const i8* b) ACU_MFMA_OF(MfmaInt16, __builtin_amdgcn_mfma_i32_32x32x8i8, 32, 4)
+ACU_MK void mfma16(float* d, const f16* a, const f16* b) ACU_MFMA_OF(MfmaFloat4, __builtin_amdgcn_mfma_f32_16x16x16f16, 16, 4)
+ACU_MK void mfma16(float* d, const bf16* a, const bf16* b) ACU_MFMA_OF(MfmaFloat4, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k, 16, 4)
+ACU_MK void mfma16(float* d, const float* a, const float* b) ACU_MFMA_OF(MfmaFloat4, __builtin_amdgcn_mfma_f32_16x16x4f32, 16, 1)
+ACU_MK void mfma16(int* d, const i8* a, const i8* b) ACU_MFMA_OF(MfmaInt4, __builtin_amdgcn_mfma_i32_16x16x16i8, 16, 4)
 #undef ACU_MFMA
 #undef ACU_MFMA_OF
 

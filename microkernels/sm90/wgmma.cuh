@@ -126,11 +126,11 @@ struct WgmmaElements {
 #endif
 
 #if !ACU_NATIVE
-/// One instruction: d, of n / 2 registers, += a b.
+/// One instruction: d, of n / 2 registers, += a b; with bit 5 of `kind`, = a b.
 ACU_MK void warpgroup_product(float* d, int n, int kind, unsigned long long a, unsigned long long b)
 #if ACU_PLAIN
 {
-    emu::wgmma_issue(d, emu::WgmmaOp{a, b, n, 1, kind}, &WgmmaElements::spans, &WgmmaElements::tile, EMU_SITE);
+    emu::wgmma_issue(d, emu::WgmmaOp{a, b, n, !(kind >> 5 & 1), kind & 31}, &WgmmaElements::spans, &WgmmaElements::tile, EMU_SITE);
 }
 #else
 ;
@@ -153,7 +153,7 @@ struct WgmmaOf<f8e4m3> { static constexpr int depth = 32, type = 4; };
 template <>
 struct WgmmaOf<f8e5m2> { static constexpr int depth = 32, type = 5; };
 
-/// d += a b for 8 N columns; `across`: neighbours in memory do not lie along k.
+/// d += a b for 8 N columns, or d = a b where `Fresh`; `across`: neighbours in memory do not lie along k.
 template <class T, int N, bool AcrossA, bool AcrossB>
 struct Wgmma;
 
@@ -223,92 +223,94 @@ struct Wgmma;
 #define ACU_O124 ACU_O120, ACU_R4(120)
 #define ACU_L128 ACU_L124 ",%124,%125,%126,%127"
 #define ACU_O128 ACU_O124, ACU_R4(124)
-#define ACU_WGMMA_SUM "{\n.reg .pred p;\n.reg .b32 one;\nmov.b32 one, 1;\nsetp.ne.b32 p, one, 0;\nwgmma.mma_async.sync.aligned.m64n"
-// Floats of 16 bits may lie across; others are multiplied along lines only. `a`, `b`, `x`, `y`: numbers of the operands behind the registers.
-#define ACU_WGMMA16(T, name, n, r, a, b, x, y)                                                                                                                              \
+#define ACU_WGMMA_SUM(z) "{\n.reg .pred p;\n.reg .b32 sums;\nmov.b32 sums, " z ";\nsetp.ne.b32 p, sums, 0;\nwgmma.mma_async.sync.aligned.m64n"
+// Floats of 16 bits may lie across; others are multiplied along lines only. `a`, `b`, `x`, `y`, `z`: numbers of the operands behind the registers.
+#define ACU_WGMMA16(T, name, n, r, a, b, x, y, z)                                                                                                                              \
     template <bool AcrossA, bool AcrossB>                                                                                                                                   \
     struct Wgmma<T, n / 8, AcrossA, AcrossB> {                                                                                                                              \
+        template <bool Fresh>                                                                                                                                               \
         ACU_DEVICE static void run(float (&d)[r], unsigned long long from, unsigned long long with) {                                                                        \
-            asm volatile(ACU_WGMMA_SUM #n "k16.f32." name "." name " {" ACU_L##r "}, " a ", " b ", p, 1, 1, " x ", " y ";\n}" : ACU_O##r : "l"(from), "l"(with), "n"((int)AcrossA), "n"((int)AcrossB)); \
+            asm volatile(ACU_WGMMA_SUM(z) #n "k16.f32." name "." name " {" ACU_L##r "}, " a ", " b ", p, 1, 1, " x ", " y ";\n}" : ACU_O##r : "l"(from), "l"(with), "n"((int)AcrossA), "n"((int)AcrossB), "n"((int)!Fresh)); \
         }                                                                                                                                                                   \
     };
-#define ACU_WGMMA(T, Sum, shape, n, r, a, b)                                                                                                                                \
+#define ACU_WGMMA(T, Sum, shape, n, r, a, b, z)                                                                                                                                \
     template <>                                                                                                                                                             \
     struct Wgmma<T, n / 8, false, false> {                                                                                                                                  \
+        template <bool Fresh>                                                                                                                                               \
         ACU_DEVICE static void run(Sum (&d)[r], unsigned long long from, unsigned long long with) {                                                                          \
-            asm volatile(ACU_WGMMA_SUM #n shape " {" ACU_L##r "}, " a ", " b ", p" ACU_SCALES ";\n}" : ACU_O##r : "l"(from), "l"(with));                                     \
+            asm volatile(ACU_WGMMA_SUM(z) #n shape " {" ACU_L##r "}, " a ", " b ", p" ACU_SCALES ";\n}" : ACU_O##r : "l"(from), "l"(with), "n"((int)!Fresh));                                     \
         }                                                                                                                                                                   \
     };
 #define ACU_D(x) "+f"(x)
 #define ACU_SCALES ", 1, 1"
-#define ACU_WGMMAS(n, r, a, b, x, y)                            \
-    ACU_WGMMA16(f16, "f16", n, r, a, b, x, y)                   \
-    ACU_WGMMA16(bf16, "bf16", n, r, a, b, x, y)                 \
-    ACU_WGMMA(float, float, "k8.f32.tf32.tf32", n, r, a, b)     \
-    ACU_WGMMA(f8e4m3, float, "k32.f32.e4m3.e4m3", n, r, a, b)   \
-    ACU_WGMMA(f8e5m2, float, "k32.f32.e5m2.e5m2", n, r, a, b)
-ACU_WGMMAS(8, 4, "%4", "%5", "%6", "%7")
-ACU_WGMMAS(16, 8, "%8", "%9", "%10", "%11")
-ACU_WGMMAS(24, 12, "%12", "%13", "%14", "%15")
-ACU_WGMMAS(32, 16, "%16", "%17", "%18", "%19")
-ACU_WGMMAS(40, 20, "%20", "%21", "%22", "%23")
-ACU_WGMMAS(48, 24, "%24", "%25", "%26", "%27")
-ACU_WGMMAS(56, 28, "%28", "%29", "%30", "%31")
-ACU_WGMMAS(64, 32, "%32", "%33", "%34", "%35")
-ACU_WGMMAS(72, 36, "%36", "%37", "%38", "%39")
-ACU_WGMMAS(80, 40, "%40", "%41", "%42", "%43")
-ACU_WGMMAS(88, 44, "%44", "%45", "%46", "%47")
-ACU_WGMMAS(96, 48, "%48", "%49", "%50", "%51")
-ACU_WGMMAS(104, 52, "%52", "%53", "%54", "%55")
-ACU_WGMMAS(112, 56, "%56", "%57", "%58", "%59")
-ACU_WGMMAS(120, 60, "%60", "%61", "%62", "%63")
-ACU_WGMMAS(128, 64, "%64", "%65", "%66", "%67")
-ACU_WGMMAS(136, 68, "%68", "%69", "%70", "%71")
-ACU_WGMMAS(144, 72, "%72", "%73", "%74", "%75")
-ACU_WGMMAS(152, 76, "%76", "%77", "%78", "%79")
-ACU_WGMMAS(160, 80, "%80", "%81", "%82", "%83")
-ACU_WGMMAS(168, 84, "%84", "%85", "%86", "%87")
-ACU_WGMMAS(176, 88, "%88", "%89", "%90", "%91")
-ACU_WGMMAS(184, 92, "%92", "%93", "%94", "%95")
-ACU_WGMMAS(192, 96, "%96", "%97", "%98", "%99")
-ACU_WGMMAS(200, 100, "%100", "%101", "%102", "%103")
-ACU_WGMMAS(208, 104, "%104", "%105", "%106", "%107")
-ACU_WGMMAS(216, 108, "%108", "%109", "%110", "%111")
-ACU_WGMMAS(224, 112, "%112", "%113", "%114", "%115")
-ACU_WGMMAS(232, 116, "%116", "%117", "%118", "%119")
-ACU_WGMMAS(240, 120, "%120", "%121", "%122", "%123")
-ACU_WGMMAS(248, 124, "%124", "%125", "%126", "%127")
-ACU_WGMMAS(256, 128, "%128", "%129", "%130", "%131")
+#define ACU_WGMMAS(n, r, a, b, x, y, z)                            \
+    ACU_WGMMA16(f16, "f16", n, r, a, b, x, y, z)                   \
+    ACU_WGMMA16(bf16, "bf16", n, r, a, b, x, y, z)                 \
+    ACU_WGMMA(float, float, "k8.f32.tf32.tf32", n, r, a, b, x)     \
+    ACU_WGMMA(f8e4m3, float, "k32.f32.e4m3.e4m3", n, r, a, b, x)   \
+    ACU_WGMMA(f8e5m2, float, "k32.f32.e5m2.e5m2", n, r, a, b, x)
+ACU_WGMMAS(8, 4, "%4", "%5", "%6", "%7", "%8")
+ACU_WGMMAS(16, 8, "%8", "%9", "%10", "%11", "%12")
+ACU_WGMMAS(24, 12, "%12", "%13", "%14", "%15", "%16")
+ACU_WGMMAS(32, 16, "%16", "%17", "%18", "%19", "%20")
+ACU_WGMMAS(40, 20, "%20", "%21", "%22", "%23", "%24")
+ACU_WGMMAS(48, 24, "%24", "%25", "%26", "%27", "%28")
+ACU_WGMMAS(56, 28, "%28", "%29", "%30", "%31", "%32")
+ACU_WGMMAS(64, 32, "%32", "%33", "%34", "%35", "%36")
+ACU_WGMMAS(72, 36, "%36", "%37", "%38", "%39", "%40")
+ACU_WGMMAS(80, 40, "%40", "%41", "%42", "%43", "%44")
+ACU_WGMMAS(88, 44, "%44", "%45", "%46", "%47", "%48")
+ACU_WGMMAS(96, 48, "%48", "%49", "%50", "%51", "%52")
+ACU_WGMMAS(104, 52, "%52", "%53", "%54", "%55", "%56")
+ACU_WGMMAS(112, 56, "%56", "%57", "%58", "%59", "%60")
+ACU_WGMMAS(120, 60, "%60", "%61", "%62", "%63", "%64")
+ACU_WGMMAS(128, 64, "%64", "%65", "%66", "%67", "%68")
+ACU_WGMMAS(136, 68, "%68", "%69", "%70", "%71", "%72")
+ACU_WGMMAS(144, 72, "%72", "%73", "%74", "%75", "%76")
+ACU_WGMMAS(152, 76, "%76", "%77", "%78", "%79", "%80")
+ACU_WGMMAS(160, 80, "%80", "%81", "%82", "%83", "%84")
+ACU_WGMMAS(168, 84, "%84", "%85", "%86", "%87", "%88")
+ACU_WGMMAS(176, 88, "%88", "%89", "%90", "%91", "%92")
+ACU_WGMMAS(184, 92, "%92", "%93", "%94", "%95", "%96")
+ACU_WGMMAS(192, 96, "%96", "%97", "%98", "%99", "%100")
+ACU_WGMMAS(200, 100, "%100", "%101", "%102", "%103", "%104")
+ACU_WGMMAS(208, 104, "%104", "%105", "%106", "%107", "%108")
+ACU_WGMMAS(216, 108, "%108", "%109", "%110", "%111", "%112")
+ACU_WGMMAS(224, 112, "%112", "%113", "%114", "%115", "%116")
+ACU_WGMMAS(232, 116, "%116", "%117", "%118", "%119", "%120")
+ACU_WGMMAS(240, 120, "%120", "%121", "%122", "%123", "%124")
+ACU_WGMMAS(248, 124, "%124", "%125", "%126", "%127", "%128")
+ACU_WGMMAS(256, 128, "%128", "%129", "%130", "%131", "%132")
 #undef ACU_D
 #undef ACU_SCALES
 #define ACU_D(x) "+r"(x)
 #define ACU_SCALES ""
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 8, 4, "%4", "%5")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 16, 8, "%8", "%9")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 24, 12, "%12", "%13")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 32, 16, "%16", "%17")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 48, 24, "%24", "%25")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 64, 32, "%32", "%33")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 80, 40, "%40", "%41")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 96, 48, "%48", "%49")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 112, 56, "%56", "%57")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 128, 64, "%64", "%65")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 144, 72, "%72", "%73")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 160, 80, "%80", "%81")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 176, 88, "%88", "%89")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 192, 96, "%96", "%97")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 208, 104, "%104", "%105")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 224, 112, "%112", "%113")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 240, 120, "%120", "%121")
-ACU_WGMMA(i8, int, "k32.s32.s8.s8", 256, 128, "%128", "%129")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 8, 4, "%4", "%5", "%6")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 16, 8, "%8", "%9", "%10")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 24, 12, "%12", "%13", "%14")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 32, 16, "%16", "%17", "%18")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 48, 24, "%24", "%25", "%26")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 64, 32, "%32", "%33", "%34")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 80, 40, "%40", "%41", "%42")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 96, 48, "%48", "%49", "%50")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 112, 56, "%56", "%57", "%58")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 128, 64, "%64", "%65", "%66")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 144, 72, "%72", "%73", "%74")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 160, 80, "%80", "%81", "%82")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 176, 88, "%88", "%89", "%90")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 192, 96, "%96", "%97", "%98")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 208, 104, "%104", "%105", "%106")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 224, 112, "%112", "%113", "%114")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 240, 120, "%120", "%121", "%122")
+ACU_WGMMA(i8, int, "k32.s32.s8.s8", 256, 128, "%128", "%129", "%130")
 #undef ACU_D
 #undef ACU_SCALES
 #else
 template <class T, int N, bool AcrossA, bool AcrossB>
 struct Wgmma {
-    template <class Sum>
+    template <bool Fresh, class Sum>
     ACU_DEVICE static void run(Sum (&d)[4 * N], unsigned long long from, unsigned long long with) {
-        warpgroup_product(reinterpret_cast<float*>(d), 8 * N, WgmmaOf<T>::type | (int)AcrossA << 3 | (int)AcrossB << 4, from, with);
+        warpgroup_product(reinterpret_cast<float*>(d), 8 * N, WgmmaOf<T>::type | (int)AcrossA << 3 | (int)AcrossB << 4 | (int)Fresh << 5, from, with);
     }
 };
 #endif
@@ -329,8 +331,8 @@ ACU_DEVICE unsigned long long descriptor_of(const typename O::Element* tile, int
 }
 
 /// d += a b: warpgroup w has 64 MI rows from 64 MI (w / Columns) on, and 8 NI columns from 8 NI (w % Columns) on; at most `Pending` such products stay on their way. Registers of d: those of an m64n8
-/// fragment, then the NI, then the MI.
-template <class A, class B, int MI, int NI, int K, int Columns, int Pending = 0, class Sum>
+/// fragment, then the NI, then the MI. `Fresh`: d = a b, whatever d was.
+template <class A, class B, int MI, int NI, int K, int Columns, int Pending = 0, bool Fresh = false, class Sum>
 ACU_DEVICE void warpgroup_tile(Sum (&d)[MI * NI * 4], const typename A::Element* a, const typename B::Element* b, int thread) {
     typedef typename A::Element T;
     constexpr int depth = WgmmaOf<T>::depth;
@@ -341,8 +343,13 @@ ACU_DEVICE void warpgroup_tile(Sum (&d)[MI * NI * 4], const typename A::Element*
 #pragma unroll
     for (int k = 0; k < K; k += depth)
 #pragma unroll
-        for (int i = 0; i < MI; ++i)
-            Wgmma<T, NI, !A::deep, !B::deep>::run(*reinterpret_cast<Sum(*)[NI * 4]>(&d[i * NI * 4]), from + (unsigned)(start_of<A>(64 * i, k) >> 4), with + (unsigned)(start_of<B>(0, k) >> 4));
+        for (int i = 0; i < MI; ++i) {
+            typedef Wgmma<T, NI, !A::deep, !B::deep> Instruction;
+            Sum(&sums)[NI * 4] = *reinterpret_cast<Sum(*)[NI * 4]>(&d[i * NI * 4]);
+            const unsigned long long x = from + (unsigned)(start_of<A>(64 * i, k) >> 4), y = with + (unsigned)(start_of<B>(0, k) >> 4);
+            if (Fresh && k == 0) Instruction::template run<true>(sums, x, y);
+            else Instruction::template run<false>(sums, x, y);
+        }
     warpgroup_commit();
     warpgroup_wait<Pending>(d);
 }

@@ -58,6 +58,8 @@ struct Span { uint32_t offset, bytes; };                         // of the block
 using WgmmaSpans = void (*)(const WgmmaOp&, Span* out, int* n);  // the pieces that it reads, at most 4096
 using WgmmaTile = void (*)(const WgmmaOp&, int warp_in_group, const unsigned char* shared, float* const* d);
 void wgmma_issue(float* d, const WgmmaOp&, WgmmaSpans, WgmmaTile, const void* site);
+using WgmmaRowsTile = void (*)(const WgmmaOp&, int warp_in_group, const unsigned char* shared, float* const* d, const unsigned* const* a);    // four words of each lane
+void wgmma_issue_rows(float* d, const WgmmaOp&, const unsigned* a, WgmmaSpans, WgmmaRowsTile, const void* site);    // the first factor in registers
 void wgmma_fence();
 void wgmma_commit(const void* site);
 void wgmma_wait(int pending, const void* site);

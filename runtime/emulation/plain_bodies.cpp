@@ -24,3 +24,5 @@
 #include "microkernels/sm90/registers.cuh"
 #include "microkernels/sm90/tensor_store.cuh"
 #include "microkernels/sm90/wgmma.cuh"
+#include "microkernels/common/pairs.cuh"
+#include "microkernels/sm90/wgmma_rows.cuh"

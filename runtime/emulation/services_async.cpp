@@ -61,12 +61,14 @@ void each_element(const acu::TensorMap& m, const int* at, F f) {
 /// Bits 4 to 6 of a shared address, or fewer of them, are xored with bits 7 to 9.
 uint32_t swizzled(uint32_t address, uint32_t swizzle) { return swizzle ? address ^ (address >> 3 & (swizzle - 16)) : address; }
 
-/// Neighbours in memory are one access.
-void check_source(const acu::TensorMap& m, const int* at, Site site) {
+/// What of the box lies inside of the tensor: neighbours in memory are one access.
+void check_in_tensor(const acu::TensorMap& m, const int* at, Access kind, Site site) {
+    if (m.rank < 1 || m.rank > 5 || !m.element) fail("emu.bounds", site, "copies through something that is no tensor map");
+    if (at[0] * m.element % 16) fail("emu.misaligned", site, "copies a box from {} on along its lines, no multiple of 16 bytes", at[0]);    // an illegal instruction on an H200
     const uint8_t* first = nullptr;
     uint32_t bytes = 0;
     const auto check_run = [&] {
-        if (bytes) check_global(machine.running, first, bytes, Access::Read, site);
+        if (bytes) check_global(machine.running, first, bytes, kind, site);
         bytes = 0;
     };
     each_element(m, at, [&](uint32_t, const uint8_t* p) {
@@ -235,9 +237,7 @@ bool mbar_test(uint32_t bar, uint32_t parity, const void* site) {
 // ---- copies by the engine
 
 void tensor_load_nd(uint32_t dst, const acu::TensorMap* m, const int* coordinates, uint32_t bar, uint32_t cta_mask, const void* site) {
-    if (m->rank < 1 || m->rank > 5 || !m->element) fail("emu.bounds", site, "copies through something that is no tensor map");
-    if (coordinates[0] * m->element % 16) fail("emu.misaligned", site, "copies a box from {} on along its lines, no multiple of 16 bytes", coordinates[0]);    // an illegal instruction on an H200
-    check_source(*m, coordinates, site);
+    check_in_tensor(*m, coordinates, Access::Read, site);
     EngineCopy k{};
     k.mapped = true;
     k.map = *m;
@@ -261,8 +261,7 @@ void bulk_load(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar, cons
 }
 
 void tensor_store_nd(const acu::TensorMap* m, const int* coordinates, uint32_t src, const void* site) {
-    if (m->rank < 1 || m->rank > 5 || !m->element) fail("emu.bounds", site, "copies through something that is no tensor map");
-    if (coordinates[0] * m->element % 16) fail("emu.misaligned", site, "stores a box from {} on along its lines, no multiple of 16 bytes", coordinates[0]);
+    check_in_tensor(*m, coordinates, Access::Write, site);
     Thread* t = machine.running;
     const uint32_t from = src & 0xffffff;
     if (from % 128) fail("emu.misaligned", site, "stores a box from shared address {}, which is no multiple of 128", from);
@@ -271,13 +270,8 @@ void tensor_store_nd(const acu::TensorMap* m, const int* coordinates, uint32_t s
         if (!p) return;
         uint8_t* at = base + swizzled(from + offset, m->swizzle);
         check_shared(t, at, m->element, Access::Read, site, false);
-        each_cell(at, m->element, [&](const Cell& c) {
-            if (c.generic && c.init && c.writer < machine.copy_agent && c.write_clock > machine.threads[c.writer]->fenced)
-                fail("emu.missing-fence", site, "stores {} by the copy engine, written by thread {} without fence.proxy.async behind it", shared_name(at), machine.threads[c.writer]->index);
-        });
-        uint8_t* to = const_cast<uint8_t*>(p);
-        check_global(t, to, m->element, Access::Write, site);
-        std::memcpy(to, at, m->element);
+        each_cell(at, m->element, [&](const Cell& c) { check_fenced(c, at, "by the copy engine", site); });
+        std::memcpy(const_cast<uint8_t*>(p), at, m->element);
     });
     each_cell(base + from, box_bytes(*m), [](Cell& c) { ++c.async_readers; });
     t->boxes_read.emplace_back(from, box_bytes(*m));

@@ -44,8 +44,7 @@ void check_operand(const WarpgroupMeeting& g, uint8_t* p, uint32_t bytes, uint32
         const bool copied = c.writer == machine.copy_agent && !c.generic && c.init == 15 && !c.in_flight;
         if (copied && c.write_clock > landed) fail("emu.missing-wait", site, "reads {} with wgmma, copied by the copy engine, and not every thread of the warpgroup waited for it", shared_name(p));
         by_threads |= !copied || !c.valid;
-        if (c.generic && c.init && c.writer < machine.copy_agent && c.write_clock > machine.threads[c.writer]->fenced)
-            fail("emu.missing-fence", site, "reads {} with wgmma, stored by thread {} without fence.proxy.async behind it", shared_name(p), machine.threads[c.writer]->index);
+        check_fenced(c, p, "with wgmma", site);
         c.async_readers = static_cast<uint16_t>(c.async_readers + warpgroup / 32);
     });
     if (!by_threads) return;
@@ -67,11 +66,14 @@ struct Wait {
 void compute(void* const* lanes, const PendingWgmma& p) {
     Thread* first = static_cast<Wait*>(lanes[0])->t;
     float* d[32];
+    const unsigned* a[32];
     for (int l = 0; l < 32; ++l) {
         Thread* t = static_cast<Wait*>(lanes[l])->t;
         d[l] = accumulator_of(t, t->wgmmas.front().registers).value.data();
+        a[l] = t->wgmmas.front().rows.data();
     }
-    p.tile(p.op, first->index / 32 % 4, window(first->cta), d);
+    if (p.rows_tile) p.rows_tile(p.op, first->index / 32 % 4, window(first->cta), d, a);
+    else p.tile(p.op, first->index / 32 % 4, window(first->cta), d);
     for (int l = 0; l < 32; ++l) {
         Thread* t = static_cast<Wait*>(lanes[l])->t;
         Accumulator& a = accumulator_of(t, t->wgmmas.front().registers);
@@ -102,21 +104,31 @@ namespace emu {
 
 void wgmma_fence() { machine.running->wgmma_fenced = true; }
 
-void wgmma_issue(float* d, const WgmmaOp& op, WgmmaSpans list, WgmmaTile tile, const void* site) {
+namespace {
+
+void issue(const PendingWgmma& p, const void* site) {
     Thread* t = machine.running;
     WarpgroupMeeting& g = t->cta->groups[t->index / warpgroup];
     if (!t->wgmma_fenced) fail("emu.missing-fence", site, "issues wgmma without wgmma.fence since its registers were last waited for");
     if (t->cta->threads / warpgroup <= t->index / warpgroup) fail("emu.divergent-warp", site, "issues wgmma from a warp that is in no whole warpgroup");
-    if (g.arrived == 0) g.site = site, g.op = op;
-    else if (!same_site(g.site, site) || !(g.op == op)) fail("emu.divergent-warp", site, "issues wgmma with other operands than the rest of its warpgroup, in {}", place_of(g.site).text);
-    claim_registers(t, d, op.n / 2, site);
-    t->wgmmas.push_back({op, list, tile, t->wgmma_group, site, d});
+    if (g.arrived == 0) g.site = site, g.op = p.op;
+    else if (!same_site(g.site, site) || !(g.op == p.op)) fail("emu.divergent-warp", site, "issues wgmma with other operands than the rest of its warpgroup, in {}", place_of(g.site).text);
+    claim_registers(t, p.registers, p.op.n / 2, site);
+    t->wgmmas.push_back(p);
     g.threads.push_back(t);
     if (++g.arrived < warpgroup) return stop("wgmma", site);
-    check_operands(g, op, list, site);
+    check_operands(g, p.op, p.spans, site);
     for (Thread* other : g.threads)
         if (other != t) make_ready(other);
     g = WarpgroupMeeting();
+}
+
+}  // namespace
+
+void wgmma_issue(float* d, const WgmmaOp& op, WgmmaSpans list, WgmmaTile tile, const void* site) { issue({op, list, tile, machine.running->wgmma_group, site, d}, site); }
+
+void wgmma_issue_rows(float* d, const WgmmaOp& op, const unsigned* a, WgmmaSpans list, WgmmaRowsTile tile, const void* site) {
+    issue({op, list, nullptr, machine.running->wgmma_group, site, d, tile, {a[0], a[1], a[2], a[3]}}, site);
 }
 
 void wgmma_commit(const void*) { ++machine.running->wgmma_group; }

@@ -178,6 +178,11 @@ void check_shared(Thread* t, const void* p, uint32_t size, Access kind, Site sit
     });
 }
 
+void check_fenced(const Cell& c, const void* p, std::string_view how, Site site) {
+    if (c.generic && c.init && c.writer < machine.copy_agent && c.write_clock > machine.threads[c.writer]->fenced)
+        fail("emu.missing-fence", site, "reads {} {}, stored by thread {} without fence.proxy.async behind it", shared_name(p), how, machine.threads[c.writer]->index);
+}
+
 // ---- global memory
 
 namespace {

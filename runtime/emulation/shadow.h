@@ -34,6 +34,9 @@ void check_global(Thread* t, const void* p, uint32_t size, Access kind, Site sit
 void fence_global();                  ///< __threadfence by the running thread
 void synchronise(const void* atomic); ///< the running thread updated this word atomically
 
+/// The copy engine or wgmma reads these bytes (`how`: "with wgmma"): a thread that stored them must have had a fence behind that.
+void check_fenced(const Cell& c, const void* p, std::string_view how, Site site);
+
 /// "`tile` + 12 bytes", or "shared memory + 12 bytes" where no buffer is.
 std::string shared_name(const void* p);
 uint32_t offset_in_window(const void* p);

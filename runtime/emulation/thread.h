@@ -1,5 +1,6 @@
 #pragma once
 // Threads, warps and blocks of the SIMT machine, with what they wait for.
+#include <array>
 #include <map>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct PendingWgmma {
     uint32_t group;
     Site site;
     float* registers;
+    emu::WgmmaRowsTile rows_tile = nullptr;    ///< where the first factor lies in registers
+    std::array<unsigned, 4> rows = {};
 };
 
 struct Thread : emu::View {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "synth/plan/align_names.h"
+#include "synth/plan/chains.h"
 #include "synth/plan/kernels.h"
 #include "synth/plan/products.h"
 #include "synth/plan/size_classes.h"
@@ -17,7 +18,7 @@ namespace {
 
 /// Axes as long as a bounded dimension are taken to be as long as the bound: those along a row, and the sides of what is read across.
 void cap_axes(Draft& d, const Group& g, const SizeClass& c) {
-    if (g.kind == GroupKind::Products || (g.kind == GroupKind::Points && !is_crossed(d.program(), g))) return;
+    if (g.kind == GroupKind::Products || g.kind == GroupKind::Chain || (g.kind == GroupKind::Points && !is_crossed(d.program(), g))) return;
     for (const std::string& label : g.labels) {
         const Block b = *block_named(d.program(), label);
         for (const Axis& a : b.axes)
@@ -48,17 +49,31 @@ std::function<bool(const Block&)> products_of(const Program& p, const Target& ta
     };
 }
 
-std::vector<Group> groups_for(const Draft& d, bool products) { return products ? groups_of(d.program(), products_of(d.program(), d.target())) : groups_of(d.program()); }
+/// How much of the structure is looked at: what cannot be planned as what it is, is planned as less.
+enum class Depth { Loops, Products, Chains };
 
-/// Nothing where a product cannot be planned as one.
-std::optional<Draft> kernels_for(const Draft& start, const SizeClass& c, bool products, bool& any) {
+Structure structure_of(const Draft& d, Depth depth) {
+    Structure s;
+    if (depth >= Depth::Products) s.is_product = products_of(d.program(), d.target());
+    if (depth == Depth::Chains)
+        s.chain = [&d](const Block& b) {
+            auto c = chain_from(d.program(), b.label);
+            return c ? std::move(c->labels) : std::vector<std::string>{};
+        };
+    return s;
+}
+
+/// Nothing where a product or a chain cannot be planned as one.
+std::optional<Draft> kernels_for(const Draft& start, const SizeClass& c, Depth depth, bool& any) {
     Draft draft = start;
-    if (products) prepare_factors(draft);
-    for (const Group& g : groups_for(draft, products)) {
+    if (depth == Depth::Products) prepare_factors(draft);
+    const std::vector<Group> groups = groups_of(draft.program(), structure_of(draft, depth));
+    if (depth == Depth::Chains && std::ranges::none_of(groups, [](const Group& g) { return g.kind == GroupKind::Chain; })) return {};
+    for (const Group& g : groups) {
         Draft capped = draft;
         cap_axes(capped, g, c);
         auto better = kernel_for(capped, g);
-        if (!better && g.kind == GroupKind::Products) return {};
+        if (!better && (g.kind == GroupKind::Products || g.kind == GroupKind::Chain)) return {};
         if (better) draft = std::move(*better), any = true;
     }
     return draft;
@@ -68,8 +83,9 @@ std::vector<pass::Step> steps_for(const Program& loops, const Target& target, co
     Draft draft(assuming(loops, c), target);
     align_names(draft);
     bool any = false;    // names alone are no plan
-    auto planned = kernels_for(draft, c, true, any);
-    if (!planned) any = false, planned = kernels_for(draft, c, false, any);
+    std::optional<Draft> planned;
+    for (const Depth depth : {Depth::Chains, Depth::Products, Depth::Loops})
+        if (!planned) any = false, planned = kernels_for(draft, c, depth, any);
     draft = std::move(*planned);
     if (!any) return {};
     if (target.early_launch) start_early(draft);

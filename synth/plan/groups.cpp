@@ -72,7 +72,7 @@ constexpr int64_t few_terms = 64, few_in_a_row = 8;
 
 class Grouping {
   public:
-    Grouping(const Program& p, const std::function<bool(const Block&)>& is_product) : p_(p), is_product_(is_product) {
+    Grouping(const Program& p, const Structure& structure) : p_(p), structure_(structure) {
         for_each_block(p.body, [&](const Block& b, Loc) {
             if (!is_fill(p, b.label)) blocks_.push_back(&b);
         });
@@ -115,7 +115,7 @@ class Grouping {
     }
 
     GroupKind kind_of(const Block& b) const {
-        if (is_product_ && is_product_(b)) return GroupKind::Products;
+        if (structure_.is_product && structure_.is_product(b)) return GroupKind::Products;
         if (!reduces(b)) return GroupKind::Points;
         if (par(b).empty()) return GroupKind::Whole;
         const Axis* a = analysis::axis_of(b, inner_of(b));
@@ -127,6 +127,8 @@ class Grouping {
     }
 
     Group group_from(size_t i) const {
+        if (structure_.chain)
+            if (std::vector<std::string> labels = structure_.chain(*blocks_[i]); !labels.empty()) return {GroupKind::Chain, std::move(labels), par(*blocks_[i]), ""};
         for (size_t j = i; j < blocks_.size(); ++j)
             if (kind_of(*blocks_[j]) == GroupKind::Rows) {
                 const std::vector<std::string> rows = par(*blocks_[j]);
@@ -180,12 +182,12 @@ class Grouping {
     }
 
     const Program& p_;
-    const std::function<bool(const Block&)>& is_product_;
+    const Structure& structure_;
     std::vector<const Block*> blocks_;
 };
 
 }  // namespace
 
-std::vector<Group> groups_of(const Program& loops, const std::function<bool(const Block&)>& is_product) { return Grouping(loops, is_product).run(); }
+std::vector<Group> groups_of(const Program& loops, const Structure& structure) { return Grouping(loops, structure).run(); }
 
 }  // namespace acu::synth::plan

@@ -1,12 +1,14 @@
 #pragma once
+#include <functional>
+
 #include "ir/program.h"
 
 // Which statements may become one kernel, by the structure of their axes alone.
 namespace acu::synth::plan {
 
 /// `Points`: no sums, or such over small windows. `Rows`: sums along what lies next to each other in memory. `Columns`: sums across it. `Whole`: everything to one cell. `Products`: sums of products of two
-/// matrices, and what is computed from them point by point.
-enum class GroupKind { Points, Rows, Columns, Whole, Products };
+/// matrices, and what is computed from them point by point. `Chain`: two of these with exponentials between.
+enum class GroupKind { Points, Rows, Columns, Whole, Products, Chain };
 
 /// Neighbouring statements of one kind. `rows`: the axes that all of them have, outermost first (of `Points`: all axes). `inner`: the axis of neighbours in memory, empty where there is none.
 struct Group {
@@ -15,8 +17,12 @@ struct Group {
     std::vector<std::string> rows;
     std::string inner;
 };
-/// `is_product`: which statements are such products; none without it.
-std::vector<Group> groups_of(const ir::Program& loops, const std::function<bool(const ir::Block&)>& is_product = {});
+/// What else is known of statements: which are such products, and the chain that one begins; none without.
+struct Structure {
+    std::function<bool(const ir::Block&)> is_product = {};
+    std::function<std::vector<std::string>(const ir::Block&)> chain = {};    ///< its statements; empty: none begins
+};
+std::vector<Group> groups_of(const ir::Program& loops, const Structure& structure = {});
 
 /// The block of this label; null where there is none.
 const ir::Block* block_named(const ir::Program& p, const std::string& label);

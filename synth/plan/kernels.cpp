@@ -14,6 +14,7 @@ using namespace ir;
 
 std::optional<Draft> kernel_for(const Draft& draft, const Group& g) {
     if (g.kind == GroupKind::Rows) return rows_kernel(draft, g);
+    if (g.kind == GroupKind::Chain) return chain_kernel(draft, g);
     if (g.kind == GroupKind::Products) return product_kernel(draft, g);
     auto out = g.kind == GroupKind::Points ? points_kernel(draft, g) : g.kind == GroupKind::Columns ? columns_kernel(draft, g) : whole_kernel(draft, g);
     return out && out->lowers() ? out : std::nullopt;

@@ -21,6 +21,7 @@ std::optional<Draft> sliced_moments(Draft draft, const Group& g, int64_t bytes, 
 std::optional<Draft> sliced_scans(Draft draft, const Group& g, std::optional<int64_t> points, int64_t width);
 /// Few long rows of which one thing is wanted, a sum or the best: slices, and a join.
 std::optional<Draft> sliced_sums(Draft draft, Group g, int64_t points, int64_t width);
+std::optional<Draft> chain_kernel(Draft draft, const Group& g);      ///< tiles of both products, the scores between them in registers
 std::optional<Draft> product_kernel(Draft draft, const Group& g);    ///< tiles of the result by matrix instructions
 std::optional<Draft> columns_kernel(Draft draft, const Group& g);    ///< slices of rows added up apart, then joined in order
 std::optional<Draft> whole_kernel(Draft draft, const Group& g);      ///< slices, then one block

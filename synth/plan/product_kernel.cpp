@@ -103,7 +103,6 @@ class ProductKernel {
             const int64_t along = t.swapped ? t.columns : t.rows, across = t.swapped ? t.rows : t.columns, threads = t.groups_of_rows * t.groups_of_columns * m.most_threads;
             const bool whole = along % (t.groups_of_rows * m.matrix.rows) == 0 && across % (t.groups_of_columns * m.matrix.columns) == 0;
             if (!products_[0].segments.empty() && t.cluster > 1) return true;
-            if (t.turns > 1 && s.terms <= t.depth) return true;    // nothing to take turns in
             return !whole || t.depth % m.matrix.depth != 0 || (t.swapped && s.products > 1) || sums_of(t) > most_sums(t, s) * threads;
         });
         std::ranges::stable_sort(all, {}, [&](const ProductTile& t) { return cycles_of(t, s, d_.target()); });
@@ -216,7 +215,6 @@ class ProductKernel {
     std::optional<Draft> planned(const ProductTile& t) {
         const Draft before = d_;
         std::optional<Draft> out;
-        results_.clear();
         if (build(t) && d_.lowers()) out = d_;
         d_ = before;
         return out;
@@ -256,8 +254,8 @@ class ProductKernel {
             if (t.swapped) args.emplace("along", p.columns);
             if (!step("bind_mma", {l}, args, microkernel().doc)) return false;
         }
-        finish(home, t);
-        return uses_engine() ? by_roles(copies, t) : by_threads(loop, copies, made);
+        const std::vector<std::string> results = finish(home, t);
+        return uses_engine() ? by_roles(copies, results, t) : by_threads(loop, copies, made);
     }
 
     /// The tiles of the sums, and of what is only used in the kernel, stay in registers.
@@ -332,15 +330,6 @@ class ProductKernel {
         return !uses_engine();
     }
 
-    /// In panels as wide as the longest pattern that divides the lines.
-    bool swizzled_panels(const std::string& tile) {
-        const Decl& d = pass::find_buffer(d_.program(), tile);
-        const int64_t line = size_of(d_.program(), d.dims.back().size).value_or(1) * static_cast<int64_t>(info(d.type).bytes);
-        for (const int64_t pattern : {128, 64, 32})
-            if (line % pattern == 0) return step("swizzle", {tile}, {{"pattern", std::to_string(pattern)}, {"panels", std::string(line > pattern ? "yes" : "no")}}, "lines of a matrix lie in different banks");
-        return false;
-    }
-
     /// Do the terms run along the lines of the buffer?
     bool same_axis(const std::string& copy, const std::string& label) const {
         const auto p = product_in(label);
@@ -349,38 +338,40 @@ class ProductKernel {
         return f.load->name == copy && is_name(f.load->subscripts.back(), p->terms);
     }
 
-    /// What is stored from the sums: neighbours that a thread has.
-    void finish(const std::string& home, const ProductTile& t) {
-        std::vector<std::string> stores;
+    /// What is stored from the sums: neighbours that a thread has. Answers the tiles in shared memory from which the copy engine stores.
+    std::vector<std::string> finish(const std::string& home, const ProductTile& t) {
+        std::vector<std::string> stores, tiles;
         pass::for_each_place(d_.program(), [&](const pass::Place& x) {
             const Block* b = pass::as_block(x.stmt);
             const bool made = b && b->monoid == Monoid::None && std::ranges::none_of(b->axes, [](const Axis& a) { return a.vector > 1; }) && std::ranges::any_of(tensors_read(*b), [&](const std::string& t) { return t.ends_with(".t"); });
             if (made && d_.program().find(b->outs[0].tensor)) stores.push_back(b->label);
         });
         for (const std::string& s : stores) {
-            if (t.turns == 1) through_shared(s, home, t);    // else the other role multiplies meanwhile
+            if (const std::string tile = t.turns == 1 ? through_shared(s, home, t) : ""; !tile.empty()) tiles.push_back(tile);    // with turns, the other role multiplies meanwhile
             const Block& b = *block_named(d_.program(), s);
             const std::string n = neighbours(b.outs[0].subscripts, b);
             if (!n.empty()) step("vectorize", {s, n}, {{"width", int64_t{microkernel().matrix.mixed ? 4 : 2}}}, "neighbours of a fragment are stored together");
         }
         approximate_calls(d_, home);
+        return tiles;
     }
 
-    /// Results of 16 bits go through shared memory to the copy engine, which stores them while the next tile is multiplied.
-    void through_shared(const std::string& label, const std::string& home, const ProductTile& t) {
+    /// A result of 16 bits goes through shared memory to the copy engine, which stores it while the next tile is multiplied. Answers the tile there; empty: it goes straight to memory.
+    std::string through_shared(const std::string& label, const std::string& home, const ProductTile& t) {
         const std::string result = block_named(d_.program(), label)->outs[0].tensor;
-        if (!uses_engine() || info(d_.program().find(result)->type).bytes != 2 || d_.program().find(result)->scope == Scope::Temp) return;
+        if (!uses_engine() || info(d_.program().find(result)->type).bytes != 2 || d_.program().find(result)->scope == Scope::Temp) return {};
         const Draft before = d_;
         const std::string tile = pass::unique_name(d_.program(), result + ".t"), store = pass::unique_name(d_.program(), result + ".store");
-        const bool kept = step("keep", {result}, {{"at", home}, {"in", std::string("shared")}}, "the tile is stored from shared memory") && swizzled_panels(tile);
+        const bool kept = step("keep", {result}, {{"at", home}, {"in", std::string("shared")}}, "the tile is stored from shared memory") && swizzled(tile, label);
         constexpr int64_t stages = 5, few_terms = 2;    // that the tiles of the factors need to be there in time
-        const bool fits = kept && (sizes_.terms <= few_terms * t.depth || (d_.target().shared_bytes - not_for_tiles - bytes_of({tile})) / stage_bytes(t) >= stages);
-        if (fits && step("bind_copy", {store}, {{"via", std::string("sm90.tensor_store")}}, "the copy engine stores boxes while the next tile is multiplied")) results_.push_back(tile);
-        else d_ = before;
+        const bool fits = kept && (sizes_.terms <= few_terms * t.depth || (shared_for_tiles() - bytes_of({tile})) / stage_bytes(t) >= stages);
+        if (fits && step("bind_copy", {store}, {{"via", std::string("sm90.tensor_store")}}, "the copy engine stores boxes while the next tile is multiplied")) return tile;
+        d_ = before;
+        return {};
     }
 
     /// A warp asks the copy engine for tiles ahead of the warpgroups that multiply.
-    bool by_roles(const std::vector<std::string>& copies, const ProductTile& t) {
+    bool by_roles(const std::vector<std::string>& copies, const std::vector<std::string>& results, const ProductTile& t) {
         const Product& p = products_[0];
         for (const std::string& c : copies) {
             const bool shared = t.cluster > 1 && !analysis::axis_of(*block_named(d_.program(), c), p.rows);
@@ -394,7 +385,7 @@ class ProductKernel {
         if (nest.size() > 1 && !step("flatten", nest, {{"into", flat}}, "tiles one after another")) return false;
         const std::string grid = nest.size() > 1 ? flat : nest[0];
         if (nest.size() == 2) step("rasterize", {grid}, {{"group", int64_t{8}}}, "blocks that run together share rows and columns in the L2 cache");
-        const int64_t stage = stage_bytes(t), all = d_.target().shared_bytes - not_for_tiles - bytes_of(results_);
+        const int64_t stage = stage_bytes(t), all = shared_for_tiles() - bytes_of(results);
         const int64_t together = t.turns == 1 && sums_of(t) <= 64 * 128 && 8 * stage <= all ? 2 : 1;    // small tiles: memory counts, and another block loads while one ends
         if (!step("persist", {grid}, {{"ctas", together * d_.target().multiprocessors / t.cluster}}, together > 1 ? "two blocks a multiprocessor, each of which loads the next tile while it ends the last" : "one block a multiprocessor, which loads the next tile while it ends the last")) return false;
         const int64_t stages = std::clamp<int64_t>(all / together / stage, 2, 8);
@@ -422,7 +413,7 @@ class ProductKernel {
         return true;
     }
 
-    static constexpr int64_t not_for_tiles = 4096;    // of shared memory: barriers, and gaps between tiles
+    int64_t shared_for_tiles() const { return d_.target().shared_bytes - 4096; }    // the rest: barriers, and gaps between tiles
     /// Of the factors' tiles.
     int64_t stage_bytes(const ProductTile& t) const { return (t.rows + t.columns * static_cast<int64_t>(products_.size())) * t.depth * bytes(); }
 
@@ -444,7 +435,6 @@ class ProductKernel {
     std::vector<Product> products_;
     Instruction instruction_{};
     ProductSizes sizes_{};
-    std::vector<std::string> results_;    ///< tiles in shared memory from which the copy engine stores
     int64_t slices_ = 1;    ///< that the terms were cut into
 };
 

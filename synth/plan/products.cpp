@@ -41,10 +41,11 @@ std::set<std::string> axes_read(const Block& b, const Value& v) {
     return out;
 }
 
-/// Each subscript is an axis, perhaps from some point on, or the same for all points.
-bool plain_subscripts(const Block& b, const Value& load) {
+/// Each subscript is an axis, perhaps from some point on, or the same for all points of a tile: `single` are the axes of which a tile has one point.
+bool plain_subscripts(const Block& b, const Value& load, const std::set<std::string>& single) {
     return std::ranges::all_of(load->subscripts, [&](const Index& s) {
         return is_segment(s) || (!mentions_load(s) && std::ranges::all_of(b.axes, [&](const Axis& a) {
+            if (single.contains(a.name)) return true;
             const auto e = analysis::mentions(s, a.name) ? analysis::affine(s, a.name) : std::nullopt;
             return !analysis::mentions(s, a.name) || (e && is_const(e->coefficient, 1) && axes_read_in(b, s) == 1);
         }));
@@ -86,7 +87,7 @@ class Run {
 };
 
 /// Nothing where no tensor is read.
-std::optional<ProductFactor> factor_of(const Program& p, const Block& b, const Value& v) {
+std::optional<ProductFactor> factor_of(const Program& p, const Block& b, const Value& v, const std::set<std::string>& single) {
     const Value core = unwidened(v);
     const bool rounds = core->op == Op::Cast, tf32 = rounds && core->name == name_of(DType::Tf32);
     const Value inner = tf32 ? unwidened(core->args[0]) : core;
@@ -98,7 +99,7 @@ std::optional<ProductFactor> factor_of(const Program& p, const Block& b, const V
         if (d && d->scope != Scope::Param && (!widest || x->subscripts.size() > (*widest)->subscripts.size())) widest = x;
     });
     if (!widest || !known) return {};
-    const bool plain = inner->op == Op::Load && inner->args.empty() && plain_subscripts(b, inner);
+    const bool plain = inner->op == Op::Load && inner->args.empty() && plain_subscripts(b, inner, single);
     const DType stored = inner->op == Op::Load ? p.find(inner->name)->type : rounds ? *type_named(core->name) : core->type;
     return ProductFactor{v, *widest, tf32 ? DType::Tf32 : stored, plain};
 }
@@ -118,7 +119,9 @@ std::optional<Product> product_of(const Program& p, const Block& b) {
         out.run = out.run ? std::gcd(out.run, run) : run;
     }
     if (two.size() != 2 || out.run == 1 || (out.run && out.whole_numbers)) return {};
-    const auto x = factor_of(p, b, two[0]), y = factor_of(p, b, two[1]);
+    std::set<std::string> batch = axes_read(b, two[0]);
+    std::erase_if(batch, [&, others = axes_read(b, two[1])](const std::string& a) { return a == out.terms || !others.contains(a); });
+    const auto x = factor_of(p, b, two[0], batch), y = factor_of(p, b, two[1], batch);
     if (!x || !y) return {};
     const auto of_x = axes_read(b, x->value), of_y = axes_read(b, y->value);
     bool swapped = false;
@@ -150,7 +153,7 @@ std::vector<Instruction> instructions_for(const Target& target, const Product& p
         if (!p.whole_numbers && keeps_values(p.a.type, t) && keeps_values(p.b.type, t) && std::ranges::find(common, t) == common.end()) common.push_back(t);
     std::vector<Instruction> out;
     for (const Microkernel& m : microkernels::catalogue()) {
-        if (m.kind != MicrokernelKind::Mma || !m.on(target.name) || (!target.mbarrier && m.group == ThreadGroup::Warpgroup) || !sums(m)) continue;
+        if (m.kind != MicrokernelKind::Mma || m.matrix.rows_in_registers || !m.on(target.name) || (!target.mbarrier && m.group == ThreadGroup::Warpgroup) || !sums(m)) continue;
         const auto type = std::ranges::find_if(common, [&](DType t) { return takes(m, t); });
         if (type != common.end()) out.push_back({&m, *type});
         else if (m.matrix.mixed && takes(m, p.a.type) && takes(m, p.b.type)) out.push_back({&m, {}});
@@ -224,8 +227,8 @@ double cycles_of(const ProductTile& t, const ProductSizes& s, const Target& targ
     const double memory = all_bytes / (memory_bytes * static_cast<double>(std::max<int64_t>(blocks, 1))) * (blocks < target.multiprocessors ? 0.75 : 1.0);
     const double main = steps * step, end = each_tile + area * end_of_tile + static_cast<double>(t.rows * t.columns * s.operations) / lanes;
     const double work = t.turns > 1 ? static_cast<double>(rounds) * std::max(main, (main + end) / static_cast<double>(t.turns)) + end : static_cast<double>(rounds) * (main + end);
-    constexpr double few_steps = 16;    // turns hide the end of a tile; with more steps it counts less than the wider tile of two warpgroups
-    if (t.turns > 1 && (memory > work || steps > few_steps)) return std::numeric_limits<double>::infinity();
+    constexpr double few_steps = 16;    // turns hide the end of a tile; with more steps it counts less than the wider tile of two warpgroups, and with one there is nothing to take turns in
+    if (t.turns > 1 && (memory > work || steps < 2 || steps > few_steps)) return std::numeric_limits<double>::infinity();
     const double together = t.cluster > 1 && memory > work ? 0.05 * memory : 0;    // where memory is the limit, blocks that wait for each other only lose
     return start + std::max(work, memory) + 0.2 * std::min(work, memory) + together;
 }

@@ -61,13 +61,13 @@ constexpr int64_t most_kept_twice = 16;
 
 /// Do two rows or more fit into the registers of a multiprocessor: what a thread keeps, what it loads ahead for the last statement, and addresses?
 bool fits_registers(const Draft& d, const Group& g, const Row& r) {
-    constexpr int64_t file = 65536, besides = 40;
+    constexpr int64_t besides = 40;
     const int64_t threads = threads_of(r, d.target()), points = (r.vectors() + threads - 1) / threads * r.width;
     int64_t ahead = 0;
     for (const std::string& t : inputs_of(d.program(), g))
         if (!is_of_rows(d.program(), g, t)) ahead += points * static_cast<int64_t>(info(d.program().find(t)->type).bytes) / 4;
     const int64_t kept = registers_for(r, points);
-    return points <= most_of_a_thread && 2 * threads * (kept + ahead + besides) <= file;
+    return points <= most_of_a_thread && 2 * threads * (kept + ahead + besides) <= register_file;
 }
 
 /// Of this row alone, and not more than an addition and a product.

@@ -116,7 +116,7 @@ static std::vector<SizeClass> product_classes(const Program& loops, const Target
 }
 
 std::vector<SizeClass> size_classes(const Program& loops, const Target& target, const std::function<bool(const Block&)>& is_product) {
-    const std::vector<Group> groups = groups_of(loops, is_product);
+    const std::vector<Group> groups = groups_of(loops, {is_product});
     if (std::ranges::any_of(groups, [](const Group& g) { return g.kind == GroupKind::Products; })) return product_classes(loops, target, is_product);
     const std::set<std::string> length = dims_of_rows(loops, groups, false), rows = dims_of_rows(loops, groups, true);
     const bool any_rows = std::ranges::any_of(groups, [](const Group& g) { return g.kind == GroupKind::Rows; });

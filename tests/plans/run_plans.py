@@ -9,6 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "cli"), str(HERE)]
 
+import chains  # noqa: E402, F401
 import conversion  # noqa: E402, F401
 import products  # noqa: E402, F401
 import refusals  # noqa: E402, F401

@@ -13,7 +13,7 @@ using ir::Monoid;
 namespace mk = acu::microkernels;
 
 TEST_CASE("descriptors are complete") {
-    static const std::vector<std::string> order{"group", "copy", "async", "swizzle", "cluster", "ring", "tensor_copy", "tensor_store", "multicast", "reduce", "lanes", "top", "scan", "online", "operand", "fma", "mma", "wgmma", "quads", "mfma"};
+    static const std::vector<std::string> order{"group", "copy", "async", "swizzle", "cluster", "ring", "tensor_copy", "tensor_store", "multicast", "reduce", "lanes", "rows", "top", "scan", "online", "operand", "pairs", "fma", "mma", "mma_rows", "wgmma", "wgmma_order", "wgmma_rows", "quads", "mfma"};
     std::set<std::string> ids;
     for (const Microkernel& m : mk::catalogue()) {
         INFO(m.id);
