@@ -58,6 +58,13 @@ class MmaCheck {
         const MatrixTiles tiles{rows() / (r * x.rows), size_of(*k_) / x.columns, r, 1};
         const auto placed = embedded(matrix_layout(*fragment_named(x.accumulator), {x.rows, x.columns}, tiles), static_cast<int>(o.tile->dims.size()), {static_cast<int>(o.along_dim), static_cast<int>(o.term_dim)});
         need(bool(placed), "bind.shape", "the layout of the factor cannot be formed", "", loc());
+        for (const Stmt& s : block_stmts(p_.body)) {    // its pairs are packed as they are rounded
+            const Block& w = *as_block(s);
+            if (o.tile->type == DType::F32 || !written(s).contains(o.tile->name)) continue;
+            const Value v = w.vals[0]->op == Op::Cast ? w.vals[0]->args[0] : w.vals[0];
+            const Decl* from = v->op == Op::Load ? buffer_at(p_, at_, v->name) : nullptr;
+            shape(w.monoid == Monoid::None && w.guards.empty() && from && from->type == DType::F32 && from->scope == Scope::Register, fmt::format("takes `{}` from registers, which `{}` does not round from a tile of f32", o.tile->name, w.label), "compute it in f32, narrow it where it is multiplied and outline that");
+        }
         need(!o.tile->layout || same(*o.tile->layout, *placed), "bind.shape", fmt::format("`{}` lies otherwise than `{}` takes it", o.tile->name, m_.id), "multiply it by threads that have the same rows", loc());
         return *placed;
     }

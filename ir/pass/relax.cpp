@@ -28,10 +28,15 @@ class Relaxing {
   private:
     bool is_sum() const { return block_.monoid == Monoid::Sum && block_.outs.size() == 1 && !is_scatter(block_) && std::ranges::any_of(block_.axes, [](const Axis& a) { return a.kind == AxisKind::Red; }); }
 
-    /// Each cell is computed by itself: those beyond the guard may hold anything.
+    /// Each cell is computed by itself. Those beyond the guard were never written, so nobody reads them, and they may hold anything.
     void check_cell() {
         need(block_.outs.size() == 1 && !is_scatter(block_), "relax.sum", fmt::format("`{}` does not write one buffer", block_.label), {}, at_.stmt->loc);
         need(!dropped_.empty(), "relax.none", fmt::format("`{}` has no guard on the axes of its cells", block_.label), {}, at_.stmt->loc);
+        for (const Stmt& s : block_stmts(program_.body)) {
+            if (s == at_.stmt || !written(s).contains(block_.outs[0].tensor)) continue;
+            for (const Value& g : dropped_)
+                need(contains(as_block(s)->guards, g), "relax.writers", fmt::format("`{}` writes `{}` where {} fails, too", as_block(s)->label, block_.outs[0].tensor, describe(g)), "relax it last", s->loc);
+        }
         std::vector<Value> loads;
         for (const Value& v : block_.vals)
             for_each_load(v, [&](const Value& x) { loads.push_back(x); });

@@ -110,9 +110,13 @@ class ChainKernel {
         const std::string query = first_ + ".t";
         for (const std::string& c : {query, copies_[0], copies_[1]}) step("pad", {c}, {}, "whole tiles, with zeros beyond the edges");
         step("pad", {c_.exp}, {}, "hidden terms are zero");
-        for (int round = 0; round < 2; ++round)    // what comes before a maximum reads the last one
+        step("relax", {c_.scores}, {}, "zeros add nothing");
+        const auto relaxed = [&](bool sums) {
             for (const std::string& l : inside(home))
-                if (l != last && l != c_.exp) step("relax", {l}, {}, l == c_.scores ? "zeros add nothing" : "beyond the edges nobody looks at what is computed");
+                if (l != last && l != c_.exp && (block_named(d_.program(), l)->monoid == Monoid::Sum) == sums) step("relax", {l}, {}, sums ? "hidden terms are zero" : "beyond the edges nobody looks at what is computed");
+        };
+        relaxed(false), relaxed(false);    // what comes before a maximum reads the last one
+        relaxed(true);
         if (!step("narrow", {last}, {{"reads", exponentials()}, {"as", std::string(name_of(*instruction_.type))}}, "matrix instructions multiply factors of one type")) return false;
         if (!step("relax", {last}, {}, "hidden terms are zero")) step("relax", {last}, {{"finite", std::vector{copies_[1]}}}, "hidden terms are zero, and what they multiply is taken to be finite");
         const std::string factor = last + ".p";
