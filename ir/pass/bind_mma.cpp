@@ -178,6 +178,10 @@ class MmaCheck {
         const auto line = known_value(p_, d.dims[last].size);
         shape(line && *line * bytes % 16 == 0, fmt::format("reads `{}`, whose lines are no multiple of 16 bytes", d.name), "tile by a multiple");
         is_window(o);
+        int64_t all = bytes;
+        for (const Window& w : d.dims) all *= known_value(p_, w.size).value_or(0);
+        const int64_t period = 8 * d.swizzle * d.swizzle_rows;    // after which the pattern repeats: versions of a ring stand one behind the other
+        shape(!d.swizzle || all % period == 0, fmt::format("reads `{}`, whose {} bytes are no multiple of the {} after which its swizzle pattern repeats", d.name, all, period), "swizzle it with fewer `rows`");
         if (m_.matrix.needs_swizzle)
             shape(d.swizzle && (*line * bytes == d.swizzle || d.panels), fmt::format("reads `{}`, whose lines of {} bytes are not as long as its swizzle pattern", d.name, *line * bytes), "swizzle it, with `panels = yes` where its lines are longer than 128 bytes");
     }

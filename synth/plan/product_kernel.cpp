@@ -323,8 +323,9 @@ class ProductKernel {
             if (all % pattern) continue;
             Arguments args{{"pattern", std::to_string(pattern)}};
             if (all > pattern && uses_engine()) args.emplace("panels", "yes");
-            const int64_t alike = (lanes ? 4 : 1) * std::max<int64_t>(all / 128, 1);    // a lane reads four lines
-            if (alike > 1 && !uses_engine()) args.emplace("rows", std::min<int64_t>(alike, 16));
+            int64_t alike = std::min<int64_t>((lanes ? 4 : 1) * std::max<int64_t>(all / 128, 1), 16);    // a lane reads four lines
+            while (alike > 1 && bytes_of({copy}) % (8 * pattern * alike) != 0) alike /= 2;
+            if (alike > 1 && !uses_engine()) args.emplace("rows", alike);
             if (step("swizzle", {copy}, args, "lines of a matrix lie in different banks")) return true;
         }
         return !uses_engine();

@@ -52,6 +52,15 @@ def products_over_many_tiles(c: Cli) -> None:
 
 
 @test
+def few_rows_in_a_ring_of_swizzled_tiles(c: Cli) -> None:
+    """A tile of 16 rows is shorter than the pattern of its lines could be: the versions of its ring must be permuted alike."""
+    source = c.file("op apply(p: f32[B, H, L], c: bf16[B, L, D]) -> o: bf16[B, H, D] {\n  o[b, h, d] = sum(j) p[b, h, j] * c[b, j, d]\n}\n")
+    for target in ("sm_80", "sm_90a"):
+        done = c.run("run", source, "--device", f"emu:{target}", "--set", "B=32,H=16,L=256,D=512", "--check").expect(0)
+        require("correct: `o`" in done.out, f"{target}: {done.out}")
+
+
+@test
 def other_addresses_have_other_kernels(c: Cli) -> None:
     c.run("compile", c.file(product("nt")), "--target", "sm_90a", "--set", "T=f16,M=512,N=512,K=512", "-o", c.folder / "fixed").expect(0)
     text = (c.folder / "fixed" / "matmul.cu").read_text()
