@@ -49,12 +49,20 @@ std::string neighbours(const std::vector<Index>& subscripts, const Block& b) {
     return {};
 }
 
+/// Axes of the block along which a load moves, as far as they are known to have more than one point.
+static size_t axes_of_load(const Program& p, const Block& b, const Value& load) {
+    return static_cast<size_t>(std::ranges::count_if(b.axes, [&](const Axis& a) {
+        return size_of(p, a.size) != 1 && std::ranges::any_of(load->subscripts, [&](const Index& i) { return analysis::mentions(i, a.name); });
+    }));
+}
+
 std::optional<Value> main_load(const Program& p, const Block& b) {
     std::optional<Value> widest;
+    const auto rank = [&](const Value& x) { return std::pair(x->subscripts.size(), axes_of_load(p, b, x)); };
     for (const Value& v : b.vals)
         analysis::for_each_load(v, [&](const Value& x) {
             const Decl* d = p.find(x->name);
-            if (d && d->scope != Scope::Param && (!widest || x->subscripts.size() > (*widest)->subscripts.size())) widest = x;
+            if (d && d->scope != Scope::Param && (!widest || rank(x) > rank(*widest))) widest = x;
         });
     return widest;
 }

@@ -34,7 +34,7 @@ std::optional<int64_t> size_of(const ir::Program& p, const ir::Index& size);
 std::optional<int64_t> most_of(const ir::Program& p, const ir::Index& size);
 /// The axis along which an access runs through neighbours: its last subscript is the axis, plus what does not mention it. Empty: none.
 std::string neighbours(const std::vector<ir::Index>& subscripts, const ir::Block& b);
-/// The widest tensor that a block loads from memory, by the number of its dimensions.
+/// The widest tensor that a block loads from memory, by the number of its dimensions, then by that of the axes along which it is read.
 std::optional<ir::Value> main_load(const ir::Program& p, const ir::Block& b);
 
 }  // namespace acu::synth::plan
