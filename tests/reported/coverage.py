@@ -109,6 +109,17 @@ def d9_lengths_of_attention(c: Bench) -> None:
         attend(c, "bf16", 1, 1000, 1000, 64, only=["cpu"])
 
 
+@reported("D14")
+def d14_heads_of_128_on_matrix_instructions(c: Bench) -> None:
+    attend(c, "f16", 1, 65, 129, 128)
+
+
+@reported("P10")
+def p10_several_products_of_narrow_heads(c: Bench) -> None:
+    for s in (64, 200):
+        attend(c, "f16", 2, s, s, 32)
+
+
 @reported("D11")
 def d11_rows_of_layernorm(c: Bench) -> None:
     for m, n in ((129, 257), (3, 1000), (2, 1023)):
