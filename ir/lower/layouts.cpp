@@ -115,18 +115,21 @@ class Inference {
     /// Axes of the points that a block spreads over threads: where it reduces rows of a tile, also those that are reduced.
     static std::vector<Axis> spread_axes(const Block& b) { return reduces_rows(b) ? b.axes : axes_of_kind(b, true); }
 
-    /// How the points of a block lie: as in a tile of which each point has a cell of its own, first one that is decided.
+    /// How the points of a block lie: as in a tile that is decided, of which each point has a cell of its own.
+    std::optional<Layout> decided_points(const Block& b) const { return points_as_in(b, true); }
+    /// As in such a tile, else as in another.
     std::optional<Layout> points_of(const Block& b) const {
+        auto l = decided_points(b);
+        return l ? l : points_as_in(b, false);
+    }
+    std::optional<Layout> points_as_in(const Block& b, bool is_decided) const {
         const std::vector<Axis> axes = spread_axes(b);
-        std::optional<Layout> any;
         for (const analysis::Touch& t : analysis::touches(b)) {
-            if (!is(t.tensor, Place::Spread)) continue;
+            if (!is(t.tensor, Place::Spread) || decided(t.tensor) != is_decided) continue;
             const auto dims = own_cell(axes, t.subscripts, tiles_.at(t.tensor), t.version);
-            const auto l = dims ? layout_of(tiles_.at(t.tensor)) : std::nullopt;
-            if (l && decided(t.tensor)) return l->projected(*dims);
-            if (l && !any) any = l->projected(*dims);
+            if (const auto l = dims ? layout_of(tiles_.at(t.tensor)) : std::nullopt) return l->projected(*dims);
         }
-        return any;
+        return {};
     }
 
     /// How a tile lies whose cells the points of a block have or share; nothing where they have none.
@@ -140,11 +143,9 @@ class Inference {
     bool adopt_one() {
         for (const Block* b : blocks_) {
             if ((is_collective(*b) && !reduces_rows(*b)) || is_matrix_product(*b)) continue;
-            const std::vector<analysis::Touch> all = analysis::touches(*b);
-            if (std::ranges::none_of(all, [&](const analysis::Touch& t) { return is(t.tensor, Place::Spread) && decided(t.tensor); })) continue;
             const auto points = decided_points(*b);
             if (!points) continue;
-            for (const analysis::Touch& t : all) {
+            for (const analysis::Touch& t : analysis::touches(*b)) {
                 if (!is(t.tensor, Place::Spread) || decided(t.tensor) || threads_of(t.tensor) != points->size("lane") * points->size("warp")) continue;
                 if (auto l = seen_from(*b, *points, t)) {
                     tiles_.at(t.tensor).layout = std::move(*l);
@@ -153,16 +154,6 @@ class Inference {
             }
         }
         return false;
-    }
-
-    /// Of the points of a block that has a decided tile for them.
-    std::optional<Layout> decided_points(const Block& b) const {
-        const std::vector<Axis> axes = spread_axes(b);
-        for (const analysis::Touch& t : analysis::touches(b)) {
-            if (!is(t.tensor, Place::Spread) || !decided(t.tensor)) continue;
-            if (const auto dims = own_cell(axes, t.subscripts, tiles_.at(t.tensor), t.version)) return tiles_.at(t.tensor).layout->projected(*dims);
-        }
-        return {};
     }
 
     /// Moves the first tile that some block cannot use where it is; false: all can.

@@ -100,7 +100,7 @@ class ChainKernel {
             if (const Decl* x = d_.program().find(tensor); x && x->scope == Scope::Temp && !step("keep", {tensor}, {{"at", written_in_loop(tensor) ? loop_ : home}, {"in", "register"}}, "the tile stays in registers")) return false;
         const std::string value = factor_of(last);
         if (value.empty()) return false;
-        copies_ = {second_ + ".t", value == second_ ? second_ + ".t" : value + ".t"};
+        copies_ = {second_ + ".t", value + ".t"};
         if (!step("stage", {first_}, {{"at", home}, {"in", "shared"}}, "read once for all terms")) return false;
         for (const std::string& s : std::vector{second_, value})
             if (!step("stage", {s}, {{"at", loop_}, {"in", "shared"}}, "each element is read once from memory for the tile")) return false;
@@ -143,12 +143,8 @@ class ChainKernel {
 
     std::vector<std::string> inside() const { return inside(loop_); }
     std::vector<std::string> inside(const std::string& loop) const {
-        std::vector<std::string> out;
-        pass::for_each_place(d_.program(), [&](const pass::Place& x) {
-            const Block* b = pass::as_block(x.stmt);
-            const auto above = pass::loops_of(x.above);
-            if (b && !is_fill(d_.program(), b->label) && std::ranges::any_of(above, [&](const Stmt& s) { return pass::as_loop(s)->var == loop; })) out.push_back(b->label);
-        });
+        std::vector<std::string> out = labels_inside(d_.program(), loop);
+        std::erase_if(out, [&](const std::string& l) { return is_fill(d_.program(), l); });
         return out;
     }
 
@@ -157,8 +153,8 @@ class ChainKernel {
         const std::vector<std::string> all = inside();
         return std::ranges::any_of(all, [&](const std::string& l) {
             const Block& b = *block_named(d_.program(), l);
-            const bool states = b.label == c_.top || l.ends_with(".rescale");
-            return !states && b.outs[0].tensor == tensor && analysis::axis_of(b, c_.terms) && analysis::axis_of(b, c_.terms)->kind == AxisKind::Par;
+            const Axis* a = analysis::axis_of(b, c_.terms);
+            return b.outs[0].tensor == tensor && a && a->kind == AxisKind::Par;
         });
     }
 
@@ -207,15 +203,8 @@ class ChainKernel {
         return true;
     }
 
-    void vectorized(const std::string& copy) {
-        const Block& b = *block_named(d_.program(), copy);
-        const std::string n = neighbours(b.outs[0].subscripts, b);
-        bool done = false;
-        for (int64_t w = 16 / static_cast<int64_t>(info(pass::find_buffer(d_.program(), copy).type).bytes); !done && w > 1; w /= 2) done = step("vectorize", {copy, n}, {{"width", w}}, "16 bytes at once");
-    }
-
     bool by_roles(const std::string& last, const std::string& home, const ChainTile& t) {
-        vectorized(first_ + ".t");
+        vectorize_copy(d_, first_ + ".t");
         for (const std::string& c : copies_)
             if (!step("bind_copy", {c}, {{"via", "sm90.tensor_copy"}}, "the copy engine brings boxes")) return false;
         if (!step("warp_specialize", {home}, {{"copies", copies_}, {"stages", t.stages}}, fmt::format("{} tiles on their way", t.stages))) return false;
@@ -223,7 +212,7 @@ class ChainKernel {
     }
 
     bool by_threads() {
-        for (const std::string& c : {first_ + ".t", copies_[0], copies_[1]}) vectorized(c);
+        for (const std::string& c : {first_ + ".t", copies_[0], copies_[1]}) vectorize_copy(d_, c);
         if (d_.target().name != "sm_70" && d_.target().platform == Platform::Cuda && step("bind_copy", copies_, {{"via", "common.copy_async"}}, "copies that pass the registers by")) step("pipeline", {loop_}, {{"stages", int64_t{2}}}, "one tile on its way");
         return true;
     }

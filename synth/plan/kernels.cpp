@@ -54,8 +54,6 @@ std::vector<std::string> results_of(const Program& p, const std::vector<std::str
     return out;
 }
 
-namespace {
-
 std::vector<std::string> labels_inside(const Program& p, const std::string& loop) {
     std::vector<std::string> out;
     pass::for_each_place(p, [&](const pass::Place& x) {
@@ -64,6 +62,15 @@ std::vector<std::string> labels_inside(const Program& p, const std::string& loop
     });
     return out;
 }
+
+void vectorize_copy(Draft& d, const std::string& copy) {
+    const Block& b = *block_named(d.program(), copy);
+    const std::string n = neighbours(b.outs[0].subscripts, b);
+    bool done = false;
+    for (int64_t w = 16 / static_cast<int64_t>(info(pass::find_buffer(d.program(), copy).type).bytes); !done && w > 1; w /= 2) done = d.step("vectorize", {copy, n}, {{"width", w}}, "16 bytes at once");
+}
+
+namespace {
 
 /// The axis along which a block runs through neighbours: of what it stores, else of what it loads.
 std::string vector_axis(const Block& b) {

@@ -36,6 +36,10 @@ int64_t vector_width(const Draft& d, const std::vector<std::string>& labels, std
 ir::pass::Sizes tiles_of_rows(const Group& g, const std::string& axis = {}, int64_t size = 1);
 /// The innermost loop around a statement; empty: none.
 std::string loop_around(const ir::Program& p, const std::string& label);
+/// Statements inside the loop, fills too.
+std::vector<std::string> labels_inside(const ir::Program& p, const std::string& loop);
+/// Neighbours that the copy of a tile moves together: as many as fit into 16 bytes.
+void vectorize_copy(Draft& d, const std::string& copy);
 /// Buffers that the statements write and that live in memory, in the order of their first write.
 std::vector<std::string> results_of(const ir::Program& p, const std::vector<std::string>& labels);
 /// Every statement inside the loop takes `width` neighbours of what has `size` points; the first says the threads. False: the first was refused.

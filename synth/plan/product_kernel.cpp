@@ -401,12 +401,7 @@ class ProductKernel {
     bool by_threads(const std::string& loop, const std::vector<std::string>& copies, const std::vector<std::string>& made) {
         bool asynchronous = d_.target().name != "sm_70" && d_.target().platform == Platform::Cuda;
         for (const std::vector<std::string>* some : {&copies, &made})
-            for (const std::string& c : *some) {
-                const Block& b = *block_named(d_.program(), c);
-                const std::string n = neighbours(b.outs[0].subscripts, b);
-                bool done = false;
-                for (int64_t w = 16 / static_cast<int64_t>(info(pass::find_buffer(d_.program(), c).type).bytes); !done && w > 1; w /= 2) done = step("vectorize", {c, n}, {{"width", w}}, "16 bytes at once");
-            }
+            for (const std::string& c : *some) vectorize_copy(d_, c);
         if (asynchronous && !copies.empty() && step("bind_copy", copies, {{"via", "common.copy_async"}}, "copies that pass the registers by")) {
             const int64_t stages = std::clamp<int64_t>((shared_for_copies - bytes_of(made)) / bytes_of(copies), 2, 4);
             step("pipeline", {loop}, {{"stages", stages}}, fmt::format("{} tiles on their way", stages - 1));
